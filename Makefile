@@ -42,7 +42,7 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) bench stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
-	check-layers check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-pages \
+	check-layers check-folders check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-pages \
 	system-packages postgresql-packages python
 
 help:
@@ -80,6 +80,7 @@ help:
 	@echo "  make format                   put the sources into that form"
 	@echo "  make layers                   draw the targets of Package.swift in Docs/Architecture.md"
 	@echo "  make check-layers             check that drawing, and that files import only what their target names"
+	@echo "  make check-folders            check that each folder of CoreDataEssentials which knows a higher one is listed with the reason"
 	@echo "  make check-stores             check that tests which run on SQLite alone are listed with the reason"
 	@echo "  make check-models             compile the Swift that is written of models, and compare hashes and tables with those of their files"
 	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print"
@@ -305,6 +306,10 @@ layers:
 check-layers:
 	@SWIFT='$(SWIFT)' Docs/layers.sh --check
 
+# Whether each step from a folder of CoreDataEssentials to a higher one stands in Docs/folders.txt, with a reason.
+check-folders: python
+	@python3 -B Docs/folders.py
+
 # Whether tests that run on SQLite alone, in suites of what any store must show, are listed with the reason.
 check-stores:
 	@Tests/sqlite-only.sh
@@ -313,15 +318,18 @@ check-stores:
 check-pages: python
 	@python3 -B Docs/check-pages.py
 
-# The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A link
-# that leads nowhere is an error. DOCS_BASE is the path at which a web server has the site, such as /strata.
+# The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. The modules
+# that `CoreData` hands on are shown as parts of it, as a program sees them. A link that leads nowhere is an error. DOCS_BASE is the path at
+# which a web server has the site, such as /strata.
+FRAMEWORK = CoreData CoreDataEssentials CoreDataModelFiles CoreDataBinaryStore CoreDataContainer CoreDataFetchedResults CoreDataMigration \
+	CoreDataModelClasses CoreDataOperations
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages
 	rm -rf $(DOCS) && mkdir -p $(DOCS)/symbols
 	$(SWIFT) build --target CoreData
 	@# Without libpq there is no such target, and the site does without its names.
-	@modules=$$($(SWIFT) build --show-bin-path)/Modules; names="CoreData StrataPredicates StrataKeys"; \
+	@modules=$$($(SWIFT) build --show-bin-path)/Modules; names="$(FRAMEWORK) StrataPredicates StrataKeys"; \
 	if [ "$$STRATA_POSTGRESQL" != 0 ] && pkg-config --exists libpq; then \
 		$(SWIFT) build --target CoreDataPostgreSQL || exit 1; \
 		names="$$names CoreDataPostgreSQL"; \
@@ -331,6 +339,7 @@ docs: system-packages
 			-I Sources/CStrataPostgreSQL $$(pkg-config --cflags-only-I libpq 2> /dev/null) \
 			-output-dir $(DOCS)/symbols -skip-synthesized-members -skip-inherited-docs -minimum-access-level public || exit 1; \
 	done
+	Docs/merge-symbols.py $(DOCS)/symbols $(FRAMEWORK)
 	Docs/site.sh $(DOCS)/CoreData.docc
 	Docs/symbol-links.py $(DOCS)/symbols $(DOCS)/CoreData.docc
 	docc convert $(DOCS)/CoreData.docc --additional-symbol-graph-dir $(DOCS)/symbols --warnings-as-errors \

@@ -115,8 +115,9 @@ END
 } > "$scratch/main.swift"
 
 objects=()
-for target in CoreData StrataKeys StrataLocks StrataMemoryStore StrataModelFiles StrataPredicates StrataRows StrataSQL StrataSQLite \
-    StrataSQLiteStore; do
+for target in CoreData CoreDataBinaryStore CoreDataContainer CoreDataEssentials CoreDataFetchedResults CoreDataMigration \
+    CoreDataModelClasses CoreDataModelFiles CoreDataOperations StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
+    StrataPredicates StrataRows StrataSQL StrataSQLite StrataSQLiteStore; do
     objects+=("$build/$target.build"/*.o)
 done
 swiftc -swift-version 5 -suppress-warnings -Onone -I "$build/Modules" -Xcc "-fmodule-map-file=$root/Sources/CStrataSQLite/module.modulemap" \

@@ -1,5 +1,6 @@
-/// Finds the elements that may have moved but need not be reported as moved.
 import CoreDataEssentials
+
+/// Finds the elements that may have moved but need not be reported as moved.
 ///
 /// A changed list consists of two kinds of elements. The anchored elements stay in order among themselves. The movers
 /// were taken out and put in again. A mover has kept its place if the same anchored elements precede it, and if it is

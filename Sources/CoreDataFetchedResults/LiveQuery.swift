@@ -103,7 +103,7 @@ final class LiveQuery: Sendable {
             let ids: [NSManagedObjectID]
             do {
                 let request = request
-                ids = try await context.performUnasked { try request.fetch(in: context) }
+                ids = try await context.performInternally { try request.fetch(in: context) }
             } catch {
                 finish()
                 throw error

@@ -59,7 +59,7 @@ extension NSPersistentStoreCoordinator {
             DispatchQueue.global().asyncAfter(deadline: .now() + limit.inSeconds) {
                 if hasAnswered.isFirst { answer(.failure(Self.checkTimedOut(limit))) }
             }
-            runOnThreadOfItsOwn {
+            runOnSeparateThread {
                 let result = Result { try stores.map { try $0.check(until: end) } }
                 if hasAnswered.isFirst { answer(result) }
             }

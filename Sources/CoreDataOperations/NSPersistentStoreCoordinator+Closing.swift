@@ -74,7 +74,7 @@ extension NSPersistentContainer {
     public func close(within limit: Duration = .seconds(30)) async throws {
         remoteChangeFollower?.stop()
         let coordinator = persistentStoreCoordinator
-        try await onThreadOfItsOwn { try coordinator.close(within: limit) }
+        try await onSeparateThread { try coordinator.close(within: limit) }
     }
 }
 

@@ -156,7 +156,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         set {
             super.identifier = newValue
             super.metadata[NSStoreUUIDKey] = newValue
-            tellMetadata()
+            passMetadata()
         }
     }
 
@@ -169,11 +169,11 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         get { super.metadata }
         set {
             super.metadata = StoreMetadata.replacing(super.metadata ?? [:], with: newValue ?? [:])
-            tellMetadata()
+            passMetadata()
         }
     }
 
-    private func tellMetadata() { postgreSQL?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
+    private func passMetadata() { postgreSQL?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
 
     package func writeMetadata() throws { try postgreSQL?.saveMetadata() }
 

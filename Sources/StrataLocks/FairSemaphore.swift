@@ -1,4 +1,3 @@
-
 /// A number of permits, given out strictly in the order of asking, with a deadline for the wait.
 ///
 /// Any thread may call any method. A permit that is returned goes directly to the thread that has waited longest, so no

@@ -131,7 +131,9 @@ public struct FaultPoint: Equatable, Sendable {
     /// process, or wait.
     package typealias Handler = @Sendable (FaultPoint) throws -> Void
 
-    /// Has `handler` called at each point from now on; `nil` for nothing. Without the points it is never called.
+    /// Sets the function that each point calls from now on; `nil` for none.
+    ///
+    /// Without the points it is never called.
     package static func handle(_ handler: Handler?) {
         #if FaultPoints
         Self.handler.withLock { $0 = handler }

@@ -284,7 +284,7 @@ package struct InMemoryContents: Sendable {
         }
         for change in changes.toMany { apply(change, resolved(change.owner).key, resolved) }
         for deletion in changes.deleted {
-            result.replaceReread(releaseStragglers(of: deletion, changes, result, permanent))
+            result.replaceReread(releaseLateReferences(of: deletion, changes, result, permanent))
         }
         if derived != nil, derives {
             result.replaceReread(updateDerived(permanent, versions: changes.versions(result)))
@@ -299,7 +299,7 @@ package struct InMemoryContents: Sendable {
     /// conflict.
     ///
     /// - Returns: The rows as they are now.
-    private mutating func releaseStragglers(
+    private mutating func releaseLateReferences(
         of deletion: RowDeletion,
         _ changes: StoreChanges,
         _ result: StoreSaveResult,

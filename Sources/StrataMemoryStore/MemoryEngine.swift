@@ -4,7 +4,6 @@ import StrataLocks
 import StrataRows
 import Synchronization
 
-
 /// A store engine that keeps its rows in memory.
 ///
 /// It behaves towards contexts as a SQLite store does: versions, unique constraints, all-or-nothing saves. Any thread
@@ -25,7 +24,7 @@ package final class MemoryEngine: InMemoryRows {
     ///
     /// - Parameters:
     ///   - schema: The model whose rows the store holds.
-    /// How many seconds a write waits for its turn.
+    ///   - timeout: How many seconds a write waits for its turn.
     package init(_ schema: Schema, timeout: Double) {
         turn = StoreTurn(timeout: timeout)
         contents = Locked(InMemoryContents(schema))

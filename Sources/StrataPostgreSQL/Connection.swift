@@ -392,7 +392,7 @@ package final class Connection: @unchecked Sendable {
     func lost() -> PostgreSQLError {
         isBroken = true
         let line = Self.text(PQerrorMessage(handle), else: "")
-        return PostgreSQLError(.connection, PostgreSQLError.toldOfLoss(line) ?? "the connection was lost")
+        return PostgreSQLError(.connection, PostgreSQLError.reportedLoss(line) ?? "the connection was lost")
     }
 
     /// Loses the connection if the handler of `point` throws.

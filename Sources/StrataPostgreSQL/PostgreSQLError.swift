@@ -94,7 +94,7 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// The first line of libpq's message about a lost connection; `nil` if it may repeat a value.
     ///
     /// That line comes from libpq itself and names hosts, or it is the beginning of the server's last message.
-    static func toldOfLoss(_ line: String) -> String? {
+    static func reportedLoss(_ line: String) -> String? {
         guard let severity = line.range(of: ":  ") else { return line.isEmpty ? nil : line }
         let state = line[severity.upperBound...].prefix { $0 != ":" }
         return harmlessClasses.contains(String(state.prefix(2))) && state.count == 5 ? line : nil

@@ -32,7 +32,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     let setBacks = Atomic<UInt64>(0)
     let watcher = Locked<ChangeWatcher?>(nil)
     /// The function that the watcher calls after changes; the watcher may begin later than the store is opened.
-    let toldOfChanges = Locked<(@Sendable () -> Void)?>(nil)
+    let changeHandler = Locked<(@Sendable () -> Void)?>(nil)
 
     /// Opens a store, or makes it if there is none.
     ///

@@ -43,7 +43,7 @@ extension ConnectionPool {
     ///
     /// It is for data that is already committed. A reader in another process may keep the log, and nothing is lost by
     /// that.
-    package func emptyLogIfNobodyReads() { _ = try? checkpoint(.truncate, timeout: Self.copyPatience) }
+    package func emptyLogIfUnread() { _ = try? checkpoint(.truncate, timeout: Self.copyPatience) }
 
     /// Checkpoints after a commit, if the log has grown enough.
     ///

@@ -186,7 +186,12 @@ package final class OpenSQLiteFile: Sendable {
 
     /// Opens the store in a database that may be written, or makes it.
     ///
-    /// - Parameter found: The contents of the file a moment ago, if they were read.
+    /// - Parameters:
+    ///   - request: The store to open.
+    ///   - database: The connections of its file.
+    ///   - found: The contents of the file a moment ago, if they were read.
+    /// - Returns: The open store.
+    /// - Throws: The errors of reading, and of making the tables.
     private static func openOrCreate(
         _ request: SQLiteStoreRequest,
         _ database: SQLiteDatabase,

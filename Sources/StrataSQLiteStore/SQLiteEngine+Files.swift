@@ -175,7 +175,7 @@ extension SQLiteEngine {
                 }
             }
             try prepared.get()
-            target.pool.emptyLogIfNobodyReads()
+            target.pool.emptyLogIfUnread()
         }
     }
 
@@ -229,7 +229,7 @@ extension SQLiteEngine {
             try SQLiteBoundary.run(.destroying, url) {
                 try withFile(url, options, access: .readWrite) { database in
                     try database.pool.writeWithoutTransaction { try $0.eraseAll() }
-                    database.pool.emptyLogIfNobodyReads()
+                    database.pool.emptyLogIfUnread()
                 }
             }
         }

@@ -67,7 +67,7 @@ extension SQLiteEngine {
                             try writer.copyAll(from: reader) { watch.isUnchanged }
                         }
                     }
-                    if isReplaced { target.pool.emptyLogIfNobodyReads() }
+                    if isReplaced { target.pool.emptyLogIfUnread() }
                 }
             }
         }

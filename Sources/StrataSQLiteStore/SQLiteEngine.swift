@@ -7,7 +7,6 @@ import StrataSQL
 import StrataSQLite
 import Synchronization
 
-
 /// The parameters for opening a SQLite store.
 package struct SQLiteStoreRequest: Sendable {
     package var url: URL

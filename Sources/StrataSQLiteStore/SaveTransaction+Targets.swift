@@ -28,15 +28,15 @@ extension SaveTransaction {
     /// Clears to-one relationships to deleted rows that other writers have set meanwhile.
     ///
     /// The deletion has not seen these relationships, and an addition to an unordered relationship is no conflict.
-    func releaseStragglers() throws {
+    func releaseLateReferences() throws {
         for run in runs(changes.deleted, \.layout) {
             for backlink in run[0].layout.backlinks.compactMap({ Backlink($0, mapping) }) {
-                let stragglers = try rows(run.map(\.key), backlink)
-                guard !stragglers.isEmpty else { continue }
+                let lateReferences = try rows(run.map(\.key), backlink)
+                guard !lateReferences.isEmpty else { continue }
                 // Relationships that the save itself has set to a row that it deletes stay unchanged.
                 let root = backlink.member.layout.rootNumber
                 let own = changes.keys(relating: backlink.name, of: root, result.insertedKeys)
-                try release(stragglers.filter { !own.contains($0) }, backlink)
+                try release(lateReferences.filter { !own.contains($0) }, backlink)
             }
         }
     }

@@ -80,7 +80,7 @@ final class SaveTransaction {
         for change in changes.toMany { try apply(change) }
         for change in changes.toMany { try order(change) }
         try placeUnplaced()
-        try releaseStragglers()
+        try releaseLateReferences()
         try readAgain()
         try recordHistory()
         return []

@@ -10,8 +10,9 @@ from faults import ROOT, Fault
 #: What the library consists of: all targets but examples, plugins, programs and what is for developers only.
 LIBRARY = [
     "StrataLocks", "StrataKeys", "StrataModelFiles", "StrataPredicates", "StrataRows", "StrataSQL", "StrataSQLite",
-    "StrataSQLiteStore", "StrataMemoryStore", "StrataPostgreSQL", "StrataPostgreSQLStore", "CoreData", "CoreDataPostgreSQL",
-    "StrataStoreChecks",
+    "StrataSQLiteStore", "StrataMemoryStore", "StrataPostgreSQL", "StrataPostgreSQLStore", "StrataArchives", "CoreDataEssentials",
+    "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses",
+    "CoreDataOperations", "CoreData", "CoreDataPostgreSQL", "StrataStoreChecks",
 ]
 #: Lines that do nothing while a program runs, or that only serve diagnostics of a developer.
 IDLE = re.compile(

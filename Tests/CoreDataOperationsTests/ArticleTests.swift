@@ -39,7 +39,13 @@ struct ArticleTests {
         let others = articles.filter {
             $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("Bridge")
         }
-        let examples = try ShownCode.comments(in: ["CoreData", "StrataPredicates", "StrataKeys"])
+        let examples = try ShownCode.comments(
+            in: [
+                "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer",
+                "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
+                "StrataPredicates", "StrataKeys",
+            ]
+        )
         expect(examples.count > 200)
         // All in one program: most of the time goes to what each call of the compiler begins with.
         let places = Set(others.map(\.place))

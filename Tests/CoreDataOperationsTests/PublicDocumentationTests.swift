@@ -6,7 +6,11 @@ import Testing
 @Suite("Documentation of what is public")
 struct PublicDocumentationTests {
     /// The targets whose declarations clients of the products see.
-    private static let targets = ["CoreData", "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys"]
+    private static let targets = [
+        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer",
+        "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
+        "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys",
+    ]
 
     private static let declarations = Result { PublicDeclaration.all(in: try ShownCode.sources(of: targets)) }
 

@@ -66,7 +66,9 @@ enum ShownProgram {
 
     /// What a program of the framework is linked from.
     private static let modules = [
-        "CoreData", "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
+        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer",
+        "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "StrataArchives",
+        "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
         "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",
     ]
 

@@ -212,11 +212,17 @@ enum Compiler {
         let (base, file) = (folder.appendingPathComponent("Base.swift"), folder.appendingPathComponent(name))
         try Data("import Foundation\nopen class NSManagedObject: NSObject {}\n".utf8).write(to: base)
         try Data(source.utf8).write(to: file)
-        let interface = folder.appendingPathComponent("CoreData.swiftmodule").path
-        try run(
-            "swiftc",
-            ["-parse-as-library", "-emit-module", "-module-name", "CoreData", base.path, "-o", interface]
-        )
+        // As in the framework: one module declares the class, and programs import another one, which hands it on.
+        let umbrella = folder.appendingPathComponent("Umbrella.swift")
+        try Data("@_exported import CoreDataEssentials\n".utf8).write(to: umbrella)
+        for (module, file) in [("CoreDataEssentials", base), ("CoreData", umbrella)] {
+            let interface = folder.appendingPathComponent("\(module).swiftmodule").path
+            try run(
+                "swiftc",
+                ["-parse-as-library", "-emit-module", "-module-name", module, "-I", folder.path, file.path]
+                    + ["-o", interface]
+            )
+        }
         if let other {
             let file = folder.appendingPathComponent("Other.swift")
             try Data(other.utf8).write(to: file)

@@ -28,7 +28,7 @@ struct PostgreSQLErrorTests {
         ("ERROR:  xyzzy", nil), ("ERROR:  P0001: ", nil), ("ERROR:  42xyzzy: 5", nil),
     ])
     func `of a connection that was lost is told what cannot repeat a value`(_ line: String, _ told: String?) {
-        expectEqual(PostgreSQLError.toldOfLoss(line), told)
+        expectEqual(PostgreSQLError.reportedLoss(line), told)
     }
 
     @Test func `what a state means for the next attempt`() {

@@ -39,7 +39,7 @@ extension NSManagedObjectContext {
     ///
     /// The object stays a fault.
     final func newestRow(ofFault object: NSManagedObject) throws -> Row? {
-        if object.key < 0 { settleStrangers() }
+        if object.key < 0 { fileNewlySavedFaults() }
         if upward != nil {
             if let row = object.current, isNewestInTree(row) { return row }
             return try parentRow(of: object)

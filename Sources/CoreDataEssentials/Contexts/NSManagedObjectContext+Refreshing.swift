@@ -195,7 +195,7 @@ extension NSManagedObjectContext {
         let hadObjects = !identityMap.isEmpty
         changeTracker.forgetAll()
         failedReads.removeAll()
-        tellStoresOfAllGoing()
+        notifyStoresOfReset()
         upward?.forgetAll()
         downward.noteState()
         for table in identityMap.tables {

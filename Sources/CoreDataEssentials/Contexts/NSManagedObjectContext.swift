@@ -349,7 +349,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     deinit {
         changeTracker.forgetAll()
-        tellStoresOfAllGoing()
+        notifyStoresOfReset()
         for table in identityMap.tables {
             // Only an object that other code still holds can be asked for its ID, and it cannot make the ID without
             // us.

@@ -168,9 +168,9 @@ extension NSPersistentStoreCoordinator {
                 let start = ContinuousClock.now
                 do {
                     try HigherTargets.all.migrate(former, metadata)
-                    tellInstrument(ofMigrationAt: url, .now - start, nil)
+                    reportToInstrument(ofMigrationAt: url, .now - start, nil)
                 } catch {
-                    tellInstrument(ofMigrationAt: url, .now - start, error)
+                    reportToInstrument(ofMigrationAt: url, .now - start, error)
                     // The metadata that was read before is outdated if another process has migrated the store
                     // meanwhile.
                     let now = try? storeClass.metadata(at: url, options: options)
@@ -184,7 +184,7 @@ extension NSPersistentStoreCoordinator {
         }
     }
 
-    private func tellInstrument(ofMigrationAt url: URL, _ duration: Duration, _ error: (any Error)?) {
+    private func reportToInstrument(ofMigrationAt url: URL, _ duration: Duration, _ error: (any Error)?) {
         instrumentation.instrument?.record(
             CoreDataEvent(
                 kind: .migration,

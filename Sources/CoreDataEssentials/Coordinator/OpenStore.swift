@@ -240,7 +240,7 @@ extension OpenStore {
     var fetchesRows: Bool { custom?.fetchesRows ?? true }
 
     /// Whether a save passes objects to the store; these must have permanent IDs by then.
-    var isToldOfObjects: Bool { custom != nil }
+    var isNotifiedOfObjects: Bool { custom != nil }
 
     /// Reserves keys for new objects, in their order.
     func keys(for objects: [NSManagedObject]) throws -> [Int64] {

@@ -185,10 +185,10 @@ extension NSManagedObjectContext {
         listener._withUnsafeGuaranteedRef { $0.instrument.record(event) }
         // The fields are read one by one: a copy of the tally would take more time than all of this.
         let waits = tally.pointee.readerWait | tally.pointee.writerWait | tally.pointee.checkpointTime
-        if waits > 0 { tellWaits(listener, tally.pointee) }
+        if waits > 0 { reportWaits(listener, tally.pointee) }
     }
 
-    private final func tellWaits(_ listener: Unmanaged<Instrumentation.Listener>, _ tally: OperationTally) {
+    private final func reportWaits(_ listener: Unmanaged<Instrumentation.Listener>, _ tally: OperationTally) {
         let waits: [(CoreDataEvent.Kind, Int64)] = [
             (.readerWait, tally.readerWait), (.writerWait, tally.writerWait), (.checkpoint, tally.checkpointTime),
         ]
@@ -199,7 +199,7 @@ extension NSManagedObjectContext {
     }
 
     /// Reports an event that takes no time, or was measured by the caller, to the instrument.
-    final func tellInstrument(
+    final func reportToInstrument(
         _ kind: CoreDataEvent.Kind,
         duration: Duration = .zero,
         rows: Int = 0,

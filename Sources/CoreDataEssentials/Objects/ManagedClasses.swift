@@ -61,7 +61,7 @@ package enum ManagedClasses {
 
     /// The classes that a name in a model may mean; more than one if several modules have a class of that name.
     static func candidates(for className: String) -> [NSManagedObject.Type] {
-        if className.isEmpty || className == "NSManagedObject" { return [NSManagedObject.self] }
+        if ["", "NSManagedObject", "CoreData.NSManagedObject"].contains(className) { return [NSManagedObject.self] }
         let name = withoutDot(className)
         let bare = name.split(separator: ".").last.map(String.init) ?? name
         let unrecorded = state.withLock { $0.unrecorded[bare] ?? [] }

@@ -18,7 +18,12 @@ extension String: WordValue {
     package static func load(_ row: UnsafeRow, _ word: Int) -> String { row.load(String.self, word) }
 
     @inline(__always)
-    package static func store(_ value: consuming String, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    package static func store(
+        _ value: consuming String,
+        _ row: UnsafeRow,
+        _ place: UnsafeSlot,
+        _ object: NSManagedObject
+    ) {
         row.storeCounted(value, place)
     }
 }
@@ -60,7 +65,8 @@ extension Data: WordValue {
     package static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
 
     @inline(__always)
-    package static func store(_ value: consuming Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    package static func store(_ value: consuming Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject)
+    {
         row.storeCounted(value, place)
     }
 }
@@ -117,7 +123,9 @@ extension URL: WordValue {
     package static var absent: URL { URL(fileURLWithPath: "/") }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> URL { URL(string: row.load(String.self, word)) ?? absent }
+    package static func load(_ row: UnsafeRow, _ word: Int) -> URL {
+        URL(string: row.load(String.self, word)) ?? absent
+    }
 
     @inline(__always)
     package static func store(_ value: URL, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {

@@ -30,7 +30,7 @@ extension NSManagedObject {
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
         switch end(of: keyPath) {
         case .owner(let object, let key): object.mutableSetValue(forKey: key)
-        case .nobody(let missing): SetOfNobody(keyPath: keyPath, missing: missing)
+        case .nobody(let missing): SetWithoutObject(keyPath: keyPath, missing: missing)
         }
     }
 
@@ -67,7 +67,7 @@ extension NSManagedObject {
     public final func mutableOrderedSetValue(forKeyPath keyPath: String) -> NSMutableOrderedSet {
         switch end(of: keyPath) {
         case .owner(let object, let key): object.mutableOrderedSetValue(forKey: key)
-        case .nobody(let missing): OrderedSetOfNobody(keyPath: keyPath, missing: missing)
+        case .nobody(let missing): OrderedSetWithoutObject(keyPath: keyPath, missing: missing)
         }
     }
 
@@ -135,7 +135,7 @@ extension NSManagedObject {
 }
 
 /// The empty set at the end of a path that leads nowhere; objects that were added to it would be lost.
-private final class SetOfNobody: NSMutableSet {
+private final class SetWithoutObject: NSMutableSet {
     private let keyPath: String
     private let missing: String
 

@@ -6,7 +6,6 @@ package struct ObjectFlags: OptionSet {
 
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-
     /// No values are loaded; the first access asks the row cache, then the store.
     static let fault = ObjectFlags(rawValue: 1 << 0)
     /// Every access checks confinement.

@@ -310,7 +310,7 @@ struct ShownOrderedSet {
 }
 
 /// The empty ordered set at the end of a path that leads nowhere; objects that were added to it would be lost.
-final class OrderedSetOfNobody: NSMutableOrderedSet {
+final class OrderedSetWithoutObject: NSMutableOrderedSet {
     private let keyPath: String
     private let missing: String
 

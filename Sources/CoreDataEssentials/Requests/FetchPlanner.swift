@@ -102,5 +102,7 @@ package struct FetchPlanner {
     }
 
     /// The error of a fetch that makes no sense.
-    package static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError { .refused(text, underlying) }
+    package static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError {
+        .refused(text, underlying)
+    }
 }

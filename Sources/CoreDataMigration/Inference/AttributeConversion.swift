@@ -1,5 +1,6 @@
-/// The conversions between attribute types that need no mapping model.
 import CoreDataEssentials
+
+/// The conversions between attribute types that need no mapping model.
 enum AttributeConversion {
     /// Whether every value of one type can be converted to the other type.
     ///

@@ -1,5 +1,6 @@
-/// Pairs elements of two versions of a model by canonical names.
 import CoreDataEssentials
+
+/// Pairs elements of two versions of a model by canonical names.
 struct CanonicalPairing<Element> {
     /// Something with a name.
     struct Item {

@@ -1,5 +1,6 @@
-/// The associated keys of one source entity and one destination entity.
 import CoreDataEssentials
+
+/// The associated keys of one source entity and one destination entity.
 ///
 /// Usually both keys increase by one from pair to pair, because objects are read in the order of their keys, and the
 /// objects made from them keep these keys or get new ones in order. Such a stretch takes 24 bytes, whatever its length.

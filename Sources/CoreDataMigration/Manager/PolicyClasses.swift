@@ -20,9 +20,9 @@ enum PolicyClasses {
     ///
     /// - Throws: `entityMigrationPolicy` (134170), with a text that says what to add to the program.
     static func policy(for mapping: NSEntityMapping) throws -> NSEntityMigrationPolicy.Type {
-        guard let name = mapping.entityMigrationPolicyClassName, !name.isEmpty, name != "NSEntityMigrationPolicy" else {
-            return NSEntityMigrationPolicy.self
-        }
+        guard let name = mapping.entityMigrationPolicyClassName,
+            !["", "NSEntityMigrationPolicy", "CoreData.NSEntityMigrationPolicy"].contains(name)
+        else { return NSEntityMigrationPolicy.self }
         let bare = name.split(separator: ".").last.map(String.init) ?? name
         if let known = registered.withLock({ $0[name] }) { return known }
         let all = ClassRecords.classes(named: bare)

@@ -1,5 +1,6 @@
-/// The kind of change of an entity in a migration.
 import CoreDataEssentials
+
+/// The kind of change of an entity in a migration.
 ///
 /// The type informs people and tools; the policy and the property mappings determine the work. So copying and
 /// transforming are carried out in the same way, because Xcode's compiler writes "copy" also for entities that differ.

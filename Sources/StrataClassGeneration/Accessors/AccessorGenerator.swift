@@ -167,11 +167,12 @@ package struct AccessorGenerator {
 
     /// A class of the framework that an extension adds members to.
     private func managedClass(_ path: [String]) -> DeclaredType? {
-        guard path.last == "NSManagedObject", path.count == 1 || path == ["CoreData", "NSManagedObject"] else {
+        guard path.last == "NSManagedObject", path.count == 1 || path == ["CoreData", "NSManagedObject"]
+        else {
             return nil
         }
         return DeclaredType(
-            module: "CoreData",
+            module: "CoreDataEssentials",
             path: ["NSManagedObject"],
             kind: .class,
             isGeneric: false,

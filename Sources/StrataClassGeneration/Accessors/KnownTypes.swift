@@ -1,7 +1,9 @@
 /// The types of managed properties from the standard library, Foundation on Linux and the framework.
 enum KnownTypes {
     static func find(_ name: String, in module: String? = nil) -> MangledType? {
-        if let module, module != "Swift", module != "Foundation", module != "FoundationEssentials", module != "CoreData"
+        if let module, module != "Swift", module != "Foundation", module != "FoundationEssentials",
+            module != "CoreData",
+            module != "CoreDataEssentials"
         {
             return nil
         }
@@ -46,7 +48,12 @@ enum KnownTypes {
             "NSSortDescriptor Unit Dimension UnitLength UnitMass UnitDuration UnitTemperature Progress"
         )
         add("Foundation", .protocol, "NSCoding NSSecureCoding NSCopying")
-        add("CoreData", .class, "NSManagedObject NSManagedObjectID NSManagedObjectContext NSEntityDescription")
+        // The module that declares them, which is in the names of symbols; programs import `CoreData`.
+        add(
+            "CoreDataEssentials",
+            .class,
+            "NSManagedObject NSManagedObjectID NSManagedObjectContext NSEntityDescription"
+        )
         types["TimeInterval"] = types["Double"]
         return types
     }()

@@ -5,7 +5,6 @@ import StrataPostgreSQL
 import StrataRows
 import Synchronization
 
-
 /// Notices that a store's history has grown, and wakes up other processes after commits of this one.
 ///
 /// It has a separate thread and connection. Wake-ups arrive by NOTIFY, at most every 10 ms. They are sent outside of
@@ -228,7 +227,7 @@ extension PostgreSQLEngine {
         // This must not come earlier: changes in between would be missed.
         if isLate { noteChangesOfOthers() }
         let new = ChangeWatcher(database, last: last) { [weak self] in self }
-        if let told = toldOfChanges.withLock({ $0 }) { new.tell(told) }
+        if let told = changeHandler.withLock({ $0 }) { new.tell(told) }
         // The watcher may be waiting for a server that another one has replaced.
         database.onFailover.withLock { $0 = { [weak new] in new?.wake() } }
         let old = watcher.withLock { current in
@@ -261,7 +260,7 @@ extension PostgreSQLEngine {
     /// - Parameter told: Called on the thread of the watcher.
     package func onChanges(_ told: @escaping @Sendable () -> Void) {
         // A watcher may begin later, together with the history.
-        toldOfChanges.withLock { $0 = told }
+        changeHandler.withLock { $0 = told }
         watcher.withLock { $0 }?.tell(told)
     }
 }

@@ -5,7 +5,6 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-
 /// Reads the history, on a connection inside a transaction of one snapshot; it sees only transactions that have a
 /// number.
 struct HistoryQueries {

@@ -161,7 +161,7 @@ struct PostgreSQLReading: RowReading {
                             // Another session has already reported rows before it was lost.
                             if isRepeated, let position { control?.goBack(to: position) }
                             isRepeated = true
-                            connection.tellWait()
+                            connection.reportWait()
                             try database.requireSame(connection)
                             return try cancelling(connection, control, wait, newest)
                         }
@@ -276,7 +276,7 @@ final class PostgreSQLCursor: RowCursor {
 
 extension Connection {
     /// Reports to the current operation how long it has waited for the connection.
-    func tellWait() {
+    func reportWait() {
         guard leaseWait > 0, let tally = OperationTally.current else { return }
         tally.pointee.readerWait += Int64(leaseWait * 1e9)
     }

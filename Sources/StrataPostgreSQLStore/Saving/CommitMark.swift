@@ -4,7 +4,6 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-
 /// Finds out afterwards whether a transaction was committed.
 struct CommitMark {
     private let session: LostSession

@@ -5,7 +5,6 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-
 /// Keys that are not given twice, even if a server loses its last acknowledged changes.
 ///
 /// The server that replaces it has another timeline. It may give numbers again that the sequence has given before. So

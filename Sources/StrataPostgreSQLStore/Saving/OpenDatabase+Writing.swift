@@ -5,7 +5,6 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-
 /// The outcome of a transaction before it commits.
 enum TransactionEnd<Answer, Result> {
     /// Nothing may be written.
@@ -61,7 +60,7 @@ extension OpenDatabase {
 
     private func writingOnce<R>(_ requireWritable: () throws -> Void, _ body: (Connection) throws -> R) throws -> R {
         try pool.withConnection { connection in
-            connection.tellWait()
+            connection.reportWait()
             try requireWritable()
             try requireSame(connection)
             return try body(connection)

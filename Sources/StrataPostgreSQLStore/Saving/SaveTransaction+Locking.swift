@@ -42,7 +42,7 @@ extension SaveTransaction {
     /// of locks.
     func look() throws -> Look {
         let look = Look(hierarchies: try lockRows(), constraints: try askForHolders())
-        try askForStragglers()
+        try askForLateReferences()
         try askForKept()
         try askForTouched()
         try askForDerived()

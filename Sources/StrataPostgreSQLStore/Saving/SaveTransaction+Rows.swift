@@ -140,7 +140,7 @@ extension SaveTransaction {
 
 extension SaveTransaction {
     /// A relationship, and the query for the rows that lead to deleted rows through it.
-    struct StragglerLook {
+    struct LateReferenceLook {
         fileprivate let backlink: Backlink
         fileprivate let found: PostedStatement
     }
@@ -148,7 +148,7 @@ extension SaveTransaction {
     /// Locks the rows that lead to rows which the save deletes.
     ///
     /// The deleted rows are locked already, so no other transaction can relate more rows to them.
-    func askForStragglers() throws {
+    func askForLateReferences() throws {
         for run in runs(changes.deleted, \.layout) {
             for backlink in run[0].layout.backlinks.compactMap({ Backlink($0, mapping) }) {
                 let found = try connection.post(
@@ -156,7 +156,7 @@ extension SaveTransaction {
                     [.array(PostgreSQLArray(run.map(\.key)))],
                     mayWait: true
                 )
-                stragglers.append(StragglerLook(backlink: backlink, found: found))
+                lateReferences.append(LateReferenceLook(backlink: backlink, found: found))
             }
         }
     }
@@ -165,8 +165,8 @@ extension SaveTransaction {
     ///
     /// The context that deletes the rows has not seen these relations, and an addition to an unordered relationship is
     /// no conflict.
-    func releaseStragglers() throws {
-        for look in stragglers {
+    func releaseLateReferences() throws {
+        for look in lateReferences {
             let found = try connection.answer(look.found)
             guard found.rowCount > 0 else { continue }
             let backlink = look.backlink

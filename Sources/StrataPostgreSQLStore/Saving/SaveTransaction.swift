@@ -56,7 +56,7 @@ final class SaveTransaction {
     ///
     /// The two properties after it are queries too: for deleted rows of which values are kept, by the number of their
     /// entity, and for owners of changed relationships, by the number of the root entity.
-    var stragglers: [StragglerLook] = []
+    var lateReferences: [LateReferenceLook] = []
     var kept: [Int: PostedStatement] = [:]
     var touched: [Int: (keys: Set<Int64>, found: PostedStatement)] = [:]
     /// The recorder of the changes; `nil` if the store keeps no history.
@@ -138,7 +138,7 @@ final class SaveTransaction {
         try applyMemberships()
         try orderMembers()
         try placeUnplaced()
-        try releaseStragglers()
+        try releaseLateReferences()
         try updateDerived()
         try readAgain()
         try recordHistory()

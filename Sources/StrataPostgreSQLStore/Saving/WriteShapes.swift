@@ -5,7 +5,6 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-
 /// Columns of rows that one statement writes: an array for each.
 struct ColumnArrays {
     private var arrays: [PostgreSQLArray]

@@ -1,5 +1,6 @@
-/// An object that provides functions for `FUNCTION(target, "name:", …)`.
 import StrataLocks
+
+/// An object that provides functions for `FUNCTION(target, "name:", …)`.
 ///
 /// On Apple's platforms such an expression calls a method by its selector. Here the target looks the function up:
 ///

@@ -86,6 +86,7 @@ package protocol HistoryStore: RowStore {
     ///
     /// - Parameter time: Seconds since the reference date.
     /// - Returns: The number of removed transactions.
+    /// - Throws: The errors of the store.
     func purgeHistory(consumersLiveSince time: Double) throws -> Int
 }
 

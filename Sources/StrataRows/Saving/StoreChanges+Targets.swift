@@ -75,7 +75,9 @@ private struct ForeignTargets {
 
     /// Notes the targets of the changed to-one relationships of a row.
     ///
-    /// - Parameter changed: The changed slots; `nil` for all.
+    /// - Parameters:
+    ///   - row: The row.
+    ///   - changed: The changed slots; `nil` for all.
     mutating func note(_ row: Row, changed: SlotSet?) {
         if placesLayout !== row.layout { findPlaces(of: row.layout) }
         guard !places.isEmpty else { return }

@@ -18,7 +18,7 @@ public enum ConfinementScope {
         /// Whether a child context has entered the scope during its own operation.
         @usableFromInline let isAscent: Bool
         /// Whether the scope belongs to an internal block of the framework, which the program has not submitted.
-        @usableFromInline let isUnasked: Bool
+        @usableFromInline let isInternalBlock: Bool
 
         @inlinable
         init(
@@ -26,13 +26,13 @@ public enum ConfinementScope {
             outer: UnsafeMutablePointer<Frame>?,
             tally: UnsafeMutablePointer<OperationTally>?,
             isAscent: Bool,
-            isUnasked: Bool
+            isInternalBlock: Bool
         ) {
             self.owner = owner
             self.outer = outer
             self.tally = tally
             self.isAscent = isAscent
-            self.isUnasked = isUnasked
+            self.isInternalBlock = isInternalBlock
         }
     }
 
@@ -83,22 +83,22 @@ public enum ConfinementScope {
         ///
         /// One may occur more than once.
         @inlinable
-        public var owners: [AnyObject] { occupied(amidOperation: false).map(\.owner) }
+        public var owners: [AnyObject] { occupied(duringOperation: false).map(\.owner) }
 
         /// The owners of the scopes, each with whether it went on to the next scope during its own operation.
         ///
         /// It is false for a scope that was left in a call.
         ///
-        /// - Parameter amidOperation: Whether the innermost scope is about to be left in that way.
+        /// - Parameter duringOperation: Whether the innermost scope is about to be left in that way.
         /// - Returns: The owners from the innermost out.
         @inlinable
-        public func occupied(amidOperation: Bool) -> [(owner: AnyObject, isAmidOperation: Bool)] {
-            var result: [(owner: AnyObject, isAmidOperation: Bool)] = []
-            var isAmidOperation = amidOperation
+        public func occupied(duringOperation: Bool) -> [(owner: AnyObject, isDuringOperation: Bool)] {
+            var result: [(owner: AnyObject, isDuringOperation: Bool)] = []
+            var isDuringOperation = duringOperation
             var frame = top
             while let current = frame {
-                result.append((current.pointee.owner, isAmidOperation))
-                isAmidOperation = current.pointee.isAscent
+                result.append((current.pointee.owner, isDuringOperation))
+                isDuringOperation = current.pointee.isAscent
                 frame = current.pointee.outer
             }
             return result
@@ -140,7 +140,7 @@ public enum ConfinementScope {
             outer: stack.top,
             tally: tally ?? outer?.tally,
             isAscent: entry == .ascent,
-            isUnasked: entry == .unasked || outer?.isUnasked == true
+            isInternalBlock: entry == .unasked || outer?.isInternalBlock == true
         )
         return try withUnsafeMutablePointer(to: &frame) { pointer in
             pthread_setspecific(key, pointer)
@@ -168,7 +168,7 @@ public enum ConfinementScope {
 
     /// Whether the current thread is inside an internal block, which the program has not submitted.
     @inlinable
-    public static var isUnasked: Bool { top?.pointee.isUnasked == true }
+    public static var isInternalBlock: Bool { top?.pointee.isInternalBlock == true }
 
     /// The innermost scope of the current thread.
     @inlinable

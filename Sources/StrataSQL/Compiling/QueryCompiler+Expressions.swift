@@ -14,7 +14,11 @@ extension QueryCompiler {
 
     /// Writes an expression as an operand that binds tighter than any comparison.
     ///
-    /// - Parameter others: The operands that it is compared with.
+    /// - Parameters:
+    ///   - expression: The expression.
+    ///   - use: The purpose of the operand.
+    ///   - others: The operands that it is compared with.
+    /// - Throws: An error for what SQL cannot express.
     package mutating func write(
         _ expression: ResolvedExpression,
         for use: Use,

@@ -5,7 +5,6 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-
 /// The parameters of a migration of a SQLite file.
 package struct SQLiteMigrationRequest {
     package let url: URL

@@ -16,6 +16,7 @@ package enum Fixtures {
     /// Where a file or folder is, or would be in the repository if it is missing.
     ///
     /// - Parameter path: Its path below the folder of fixtures, such as `migration/creatures`.
+    /// - Returns: The first place that has it, or its place in the repository.
     package static func url(_ path: String) -> URL {
         let places = roots.map { $0.appendingPathComponent(path) }
         return places.first { FileManager.default.fileExists(atPath: $0.path) } ?? places[0]

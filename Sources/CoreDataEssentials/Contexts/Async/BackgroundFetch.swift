@@ -80,7 +80,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     func start() {
         control.mayReadReplica = context.readsFromReplicas
         // A child would have to wait for its parent here, so it begins in an internal block.
-        guard context.upward == nil else { return context.performUnaskedInTree { self.go(on: self.round()) } }
+        guard context.upward == nil else { return context.performInternallyInTree { self.go(on: self.round()) } }
         switch round() {
         case .needs(let read): submit(read)
         case .ends(let outcome):
@@ -174,7 +174,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
             guard !self.control.isCancelled else { return }
             if begins { self.control.begin() }
             let answer = Result { try read.ask(self.control) }
-            self.context.performUnaskedInTree { self.proceed(answer, to: read.question) }
+            self.context.performInternallyInTree { self.proceed(answer, to: read.question) }
         }
     }
 

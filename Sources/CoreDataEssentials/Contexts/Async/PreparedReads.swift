@@ -89,7 +89,7 @@ package final class PreparedReads {
         /// Reads from the store; may be called on any thread.
         func ask(_ control: FetchControl) throws -> Answer {
             // A custom store works on behalf of a context, and may use it.
-            guard !store.isToldOfObjects else { return .askInScope }
+            guard !store.isNotifiedOfObjects else { return .askInScope }
             let answer = Result { try read(control) }
             // A store that was migrated meanwhile may be closed, so the fetch reads from its successor.
             if store.successor != nil { return .askInScope }

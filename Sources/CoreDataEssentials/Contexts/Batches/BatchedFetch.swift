@@ -120,7 +120,7 @@ final class BatchedFetch {
                 !$0.flags.contains(.gone) || context.isBack($0)
             }
         }
-        context.settleStrangers()
+        context.fileNewlySavedFaults()
         let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
         table.reserve(references.count)
         let isFirst = table.count == 0

@@ -7,7 +7,7 @@ extension NSManagedObjectContext {
     /// row cache: if another property is read, then the fault gets a whole row.
     final func partialObjects(from rows: [Row], _ slots: SlotSet, storeIndex: Int32) -> [NSManagedObject] {
         guard let first = rows.first else { return [] }
-        settleStrangers()
+        fileNewlySavedFaults()
         let table = table(storeIndex: storeIndex, root: first.layout.rootNumber)
         var result: [NSManagedObject] = []
         result.reserveCapacity(rows.count)

@@ -22,7 +22,7 @@ extension NSManagedObjectContext {
         let storeIndex = Int32(store.index)
         let root = first.layout.rootNumber
         let table = table(storeIndex: storeIndex, root: root)
-        settleStrangers()
+        fileNewlySavedFaults()
         // Hooks that run meanwhile may register objects of rows that are still to come.
         let isFirst = table.count == 0 && asFaults
         notePrefetch(store, commits, rows.count)

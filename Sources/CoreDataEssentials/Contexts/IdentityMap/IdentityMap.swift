@@ -37,7 +37,7 @@ package struct IdentityMap {
     var seenPromotions = 0
 
     /// Whether some object is in a store that is notified which of its objects are registered.
-    var tellsStores = false
+    var notifiesStores = false
     /// The number of objects that were found to have been deleted elsewhere.
     ///
     /// Relationships that were loaded before may still name them.
@@ -102,7 +102,7 @@ package struct IdentityMap {
     mutating func note(stranger: NSManagedObject) { strangers.append(stranger) }
 
     /// Replaces the faults for objects of other contexts by those whose objects are still unsaved.
-    mutating func keepStrangers(_ rest: [NSManagedObject]) { strangers = rest }
+    mutating func keepFaultsOfUnsaved(_ rest: [NSManagedObject]) { strangers = rest }
 
     /// Notes the permanent key of an object that was known by a temporary key.
     mutating func note(permanentKey key: Int64, for temporary: Int64) { permanentKeys.set(key, for: temporary) }

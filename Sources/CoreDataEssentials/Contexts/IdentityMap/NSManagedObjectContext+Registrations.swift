@@ -3,33 +3,33 @@
 
 extension NSManagedObjectContext {
     /// The store at an index, if it wants to be notified of registrations.
-    private func toldStore(_ storeIndex: Int32) -> NSIncrementalStore? {
+    private func notifiedStore(_ storeIndex: Int32) -> NSIncrementalStore? {
         store(at: storeIndex)?.store as? NSIncrementalStore
     }
 
     /// Notes whether a store is to be notified, when the first object of the store and a hierarchy is registered.
     final func noteTable(storeIndex: Int32) {
-        if toldStore(storeIndex) != nil { identityMap.tellsStores = true }
+        if notifiedStore(storeIndex) != nil { identityMap.notifiesStores = true }
     }
 
     /// Posts that the context holds an object, or that it releases it.
     ///
-    /// It may be called only if `tellsStores`.
-    final func tellStore(of object: NSManagedObject, isRegistered: Bool) {
-        guard object.key > 0, object.storeIndex >= 0, let store = toldStore(object.storeIndex) else { return }
+    /// It may be called only if `notifiesStores`.
+    final func notifyStore(of object: NSManagedObject, isRegistered: Bool) {
+        guard object.key > 0, object.storeIndex >= 0, let store = notifiedStore(object.storeIndex) else { return }
         store.mailbox.post(object.objectID, isRegistered: isRegistered)
     }
 
     /// Delivers to the stores what was posted.
     final func deliverRegistrations() {
-        guard identityMap.tellsStores else { return }
+        guard identityMap.notifiesStores else { return }
         for entry in pinnedVersion.seenStores { (entry.store as? NSIncrementalStore)?.deliverRegistrations() }
     }
 
     /// Posts that the context releases all objects, when it ends or is reset.
-    final func tellStoresOfAllGoing() {
-        guard identityMap.tellsStores else { return }
-        forEachRegistered { tellStore(of: $0, isRegistered: false) }
+    final func notifyStoresOfReset() {
+        guard identityMap.notifiesStores else { return }
+        forEachRegistered { notifyStore(of: $0, isRegistered: false) }
         deliverRegistrations()
     }
 }

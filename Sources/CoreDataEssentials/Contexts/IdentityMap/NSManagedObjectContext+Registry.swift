@@ -227,7 +227,7 @@ extension NSManagedObjectContext {
     @inline(__always)
     final func register(_ object: NSManagedObject, in table: ObjectTable<NSManagedObject>) {
         identityMap.file(object, in: table)
-        if identityMap.tellsStores { tellStore(of: object, isRegistered: true) }
+        if identityMap.notifiesStores { notifyStore(of: object, isRegistered: true) }
     }
 
     /// Files an unsaved object.
@@ -256,8 +256,8 @@ extension NSManagedObjectContext {
             identityMap.temporaryObjects.remove(object.key)
         } else {
             let table = identityMap.table(storeIndex: object.storeIndex, root: object.layout.rootNumber)
-            if identityMap.remove(object.key, from: table) != nil, identityMap.tellsStores {
-                tellStore(of: object, isRegistered: false)
+            if identityMap.remove(object.key, from: table) != nil, identityMap.notifiesStores {
+                notifyStore(of: object, isRegistered: false)
             }
         }
         object.leaveContext()
@@ -292,7 +292,7 @@ extension NSManagedObjectContext {
         for case let table? in identityMap.tables {
             let count = table.sweep { object in
                 guard object.isToBeSwept else { return false }
-                if identityMap.tellsStores { tellStore(of: object, isRegistered: false) }
+                if identityMap.notifiesStores { notifyStore(of: object, isRegistered: false) }
                 return true
             }
             identityMap.noteSwept(count)
@@ -310,7 +310,7 @@ extension NSManagedObjectContext {
         // The ID is read first. If it is permanent by then, then the next call files its object here by the permanent
         // key too.
         let (key, store) = objectID.current
-        settleStrangers()
+        fileNewlySavedFaults()
         let storeIndex = Int32(store?.index ?? 0)
         makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeIndex: storeIndex)
         return registered(key: key, layout: objectID.layout, storeIndex: storeIndex)
@@ -384,14 +384,14 @@ extension NSManagedObjectContext {
     }
 
     /// Files objects that other contexts have saved meanwhile under their permanent keys.
-    final func settleStrangers() {
+    final func fileNewlySavedFaults() {
         if upward != nil { settleForeign() }
         guard !identityMap.strangers.isEmpty else { return }
         let promotions = NSManagedObjectID.promotions.load(ordering: .acquiring)
         guard promotions != identityMap.seenPromotions else { return }
         identityMap.seenPromotions = promotions
         let rest = identityMap.strangers.filter { !settle(stranger: $0) }
-        identityMap.keepStrangers(rest)
+        identityMap.keepFaultsOfUnsaved(rest)
     }
 
     /// Files a fault for an unsaved object of another context, if the object was saved meanwhile.

@@ -1,5 +1,6 @@
-/// Combines the messages that one observer of a context has not taken yet into one.
 import StrataLocks
+
+/// Combines the messages that one observer of a context has not taken yet into one.
 ///
 /// Any thread may call any member.
 final class ChangeFeed: Sendable {

@@ -110,7 +110,7 @@ extension NSManagedObjectContext {
     ) {
         if FaultGuard.mergeDelivery.isOff, waiter == nil { return }
         inbox.post(message, isRequested: isRequested, waiter) {
-            performUnasked {
+            performInternally {
                 let (message, waiters) = self.inbox.take()
                 self.merge(message)
                 self.changeTracker.show(recentlyDeleted: [])
@@ -128,7 +128,7 @@ extension NSManagedObjectContext {
     private func takeIn(_ message: ChangeMessage) {
         // Changes made here before are an event, and an undo step, by themselves.
         processPendingChanges()
-        settleStrangers()
+        fileNewlySavedFaults()
         // The merged changes are newer than the version that the context was pinned to.
         advanceGeneration()
         let message = current(settled(message))
@@ -182,7 +182,7 @@ extension NSManagedObjectContext {
         }
         noteMerged(message)
         observers.committed(message)
-        downward.tellFollowers(message)
+        downward.notifyFollowers(message)
     }
 
     private func registered(of change: ChangeMessage.Change) -> NSManagedObject? {
@@ -209,7 +209,8 @@ extension NSManagedObjectContext {
     /// The changes under the keys that this context uses for the objects, without those of objects of another tree.
     private func settled(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
-        for changes in [\ChangeMessage.inserted, \.updated, \.deleted] where message[keyPath: changes].contains(where: { $0.temporaryID != nil }) {
+        for changes in [\ChangeMessage.inserted, \.updated, \.deleted]
+        where message[keyPath: changes].contains(where: { $0.temporaryID != nil }) {
             message[keyPath: changes] = message[keyPath: changes].compactMap(settled)
         }
         return message

@@ -25,8 +25,8 @@ extension NSManagedObjectContext {
     }
 
     /// Gives permanent IDs to new objects in custom stores, which have to be informed of new objects.
-    final func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
-        let indexes = coordinator.openStores.filter { $0.isToldOfObjects && !$0.store.isReadOnly }.map {
+    final func obtainPermanentIDsForCustomStores(_ coordinator: NSPersistentStoreCoordinator) throws {
+        let indexes = coordinator.openStores.filter { $0.isNotifiedOfObjects && !$0.store.isReadOnly }.map {
             Int32($0.index)
         }
         guard !indexes.isEmpty else { return }

@@ -103,7 +103,7 @@ extension NSManagedObjectContext {
             // The next run must not decide by data that was read before the conflict.
             advanceGeneration()
             refreshAllObjects()
-            tellInstrument(.retry, error)
+            reportToInstrument(.retry, error)
             return nil
         }
     }

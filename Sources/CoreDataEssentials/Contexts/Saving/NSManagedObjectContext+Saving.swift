@@ -229,7 +229,7 @@ struct ContextSave {
     private func write(to coordinator: NSPersistentStoreCoordinator, _ before: StateBeforeResolution) throws {
         // A further attempt is needed if another writer was faster, or if a merge policy has not resolved the conflict.
         for attempt in 1... {
-            try context.obtainPermanentIDsForStoresOfOnesOwn(coordinator)
+            try context.obtainPermanentIDsForCustomStores(coordinator)
             let plan = try SavePlan(context, coordinator)
             let isDone = try plan.whileUnderWay {
                 let conflicts: [SavePlan.Conflict]
@@ -244,7 +244,7 @@ struct ContextSave {
                 }
                 takeOver(plan, before)
                 guard !conflicts.isEmpty else { return true }
-                context.tellInstrument(.conflict, rows: conflicts.count)
+                context.reportToInstrument(.conflict, rows: conflicts.count)
                 for conflict in conflicts { plan.enterRow(conflict) }
                 try context.seeingNewest { try settle { try context.resolve(conflicts, before, attempt) } }
                 return false

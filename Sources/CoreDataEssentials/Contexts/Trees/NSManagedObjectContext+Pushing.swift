@@ -132,7 +132,7 @@ extension NSManagedObjectContext {
         let message = ChangeMessage(saved, coordinator)
         saving.collector?.add(message)
         observers.committed(message)
-        upward.parent.downward.tellFollowers(message, except: self, saving.collector)
+        upward.parent.downward.notifyFollowers(message, except: self, saving.collector)
     }
 
     /// Notifies the children that follow.
@@ -140,7 +140,7 @@ extension NSManagedObjectContext {
     /// This comes after handlers, which may wait for a child, because a child that merges waits for this context.
     final func announceToChildren(_ saved: SavedChanges) {
         guard downward.hasChildren else { return }
-        downward.tellFollowers(ChangeMessage(saved, coordinator), saving.collector)
+        downward.notifyFollowers(ChangeMessage(saved, coordinator), saving.collector)
     }
 
     // MARK: - Permanent IDs

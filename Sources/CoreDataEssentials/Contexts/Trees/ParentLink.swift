@@ -96,7 +96,7 @@ final class ChildrenLink: Sendable {
     /// Enqueues a message with the children that follow.
     ///
     /// The child that the message comes from is left out, and so are contexts that the collector serves.
-    func tellFollowers(
+    func notifyFollowers(
         _ message: ChangeMessage,
         except child: NSManagedObjectContext? = nil,
         _ collector: SaveCollector? = nil

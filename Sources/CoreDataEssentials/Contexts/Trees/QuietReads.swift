@@ -58,7 +58,7 @@ extension NSManagedObjectContext {
             guard !table.isHeldElsewhere(fault.key), let object = identityMap.remove(fault.key, from: table) else {
                 continue
             }
-            if identityMap.tellsStores { tellStore(of: object, isRegistered: false) }
+            if identityMap.notifiesStores { notifyStore(of: object, isRegistered: false) }
         }
     }
 }

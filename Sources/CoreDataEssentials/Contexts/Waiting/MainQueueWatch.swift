@@ -90,7 +90,7 @@ final class MainQueueWatch: Sendable {
         for wait in late {
             let queue = "a block on queue \"\(wait.queueLabel)\""
             let waiter = (wait.waiter as? NSManagedObjectContext).map { "\($0.describedName), in \(queue)," } ?? queue
-            SlowOperationLog.tellOfWait(for: wait.target, by: waiter, since: now - wait.since)
+            SlowOperationLog.reportWait(for: wait.target, by: waiter, since: now - wait.since)
         }
     }
 }

@@ -28,12 +28,12 @@ extension NSManagedObjectContext {
     ///
     /// The visits of such a block to contexts above never cause a deadlock with a block there that waits for this
     /// context.
-    final func performUnasked(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
+    final func performInternally(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
 
-    /// Like ``performUnasked(_:)``, but also after everything submitted to the contexts above so far, such as merges.
-    final func performUnaskedInTree(_ block: @escaping @Sendable () -> Void) {
-        guard let parent else { return performUnasked(block) }
-        parent.performUnaskedInTree { self.performUnasked(block) }
+    /// Like ``performInternally(_:)``, but also after everything submitted to the contexts above so far, such as merges.
+    final func performInternallyInTree(_ block: @escaping @Sendable () -> Void) {
+        guard let parent else { return performInternally(block) }
+        parent.performInternallyInTree { self.performInternally(block) }
     }
 
     private func submit(as entry: ConfinementScope.Entry, _ block: @escaping () -> Void) {
@@ -106,7 +106,7 @@ extension NSManagedObjectContext {
 
     /// Runs `block` inside the scope of this context, for a context below during an operation, and waits for it.
     final func receive<T>(_ block: () throws -> T) rethrows -> T {
-        guard ConfinementScope.isUnasked, !isInScope else { return try wait(as: .ascent, block) }
+        guard ConfinementScope.isInternalBlock, !isInScope else { return try wait(as: .ascent, block) }
         return try WaitGraph.visit(self, block)
     }
 
@@ -172,7 +172,7 @@ extension NSManagedObjectContext {
     }
 
     /// Like ``perform(schedule:_:)``, for internal blocks of the framework; see the other form of this method.
-    package nonisolated(nonsending) final func performUnasked<T, Failure: Error>(
+    package nonisolated(nonsending) final func performInternally<T, Failure: Error>(
         _ block: @escaping @Sendable () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
         try await run(.immediate, as: .unasked, block)

@@ -157,7 +157,7 @@ public enum SlowOperationLog {
         _ body: (UnsafeMutablePointer<OperationTally>?) throws -> T
     ) rethrows -> T {
         let start = ContinuousClock.now
-        context.tellInstrument(.contextWait, duration: start - submitted)
+        context.reportToInstrument(.contextWait, duration: start - submitted)
         // An instrument receives operations inside of the block as separate events.
         guard isOn.load(ordering: .relaxed) else { return try body(nil) }
         var tally = OperationTally()
@@ -188,7 +188,7 @@ public enum SlowOperationLog {
     }
 
     /// Reports a call that waits for a context of the main queue.
-    static func tellOfWait(for context: NSManagedObjectContext, by waiter: String, since waited: Duration) {
+    static func reportWait(for context: NSManagedObjectContext, by waiter: String, since waited: Duration) {
         let operation = SlowOperation(
             context: context.describedName,
             kind: .waiting,

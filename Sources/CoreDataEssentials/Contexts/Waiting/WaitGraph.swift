@@ -60,7 +60,7 @@ package enum WaitGraph {
                 return try body()
             }
         }
-        let held = begin(target, stack.occupied(amidOperation: entry == .ascent), nil).held
+        let held = begin(target, stack.occupied(duringOperation: entry == .ascent), nil).held
         return try queue.sync {
             gate?.enter()
             defer { gate?.leave() }
@@ -100,7 +100,7 @@ package enum WaitGraph {
         withoutActuallyEscaping(body) { body in
             let visit = Visit { parent.runTurn(.performAndWait, submitted, $0, as: .ascent, body) }
             defer { visit.forget() }
-            guard !begin(parent, stack.occupied(amidOperation: true), visit).isGranted else {
+            guard !begin(parent, stack.occupied(duringOperation: true), visit).isGranted else {
                 return borrow(parent, stack, visit)
             }
             if let gate = parent.gate {
@@ -149,12 +149,12 @@ package enum WaitGraph {
     /// - Returns: The nodes that wait from now on, and whether the wait is a visit that was granted.
     private static func begin(
         _ target: AnyObject,
-        _ occupied: [(owner: AnyObject, isAmidOperation: Bool)],
+        _ occupied: [(owner: AnyObject, isDuringOperation: Bool)],
         _ own: Visit?
     ) -> (held: [Node], isGranted: Bool) {
         let goal = node(of: target)
         let all = occupied.map { scope in
-            let wait = Wait(waiter: scope.owner, target: target, isOpen: !scope.isAmidOperation, visit: own)
+            let wait = Wait(waiter: scope.owner, target: target, isOpen: !scope.isDuringOperation, visit: own)
             return (node: node(of: scope.owner), wait: wait)
         }
         var held: [Node] = []

@@ -64,7 +64,8 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
     }
 
     /// The row of a node's object.
-    package func row(of node: NSAtomicStoreCacheNode, _ layout: EntityLayout, key: Int64, version: Int64) throws -> Row {
+    package func row(of node: NSAtomicStoreCacheNode, _ layout: EntityLayout, key: Int64, version: Int64) throws -> Row
+    {
         try row(layout, key: key, version: version) { node.value(forKey: $0.name) }
     }
 

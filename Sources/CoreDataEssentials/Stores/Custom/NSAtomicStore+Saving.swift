@@ -32,7 +32,7 @@ extension NSAtomicStore {
             let edit = NodeEdit(self)
             let filled: [Row]
             do {
-                try edit.make(ToldChanges(changes, of: context, on: self))
+                try edit.make(ReportedChanges(changes, of: context, on: self))
                 try edit.setDerived(result.reread)
                 filled = try reread(changes)
                 try save()
@@ -105,7 +105,7 @@ private final class NodeEdit {
     /// Makes nodes for new objects, updates those of changed ones, and removes those of deleted ones.
     ///
     /// - Throws: `persistentStoreOperation` (134070) for a node of another object, or a missing one.
-    func make(_ changes: ToldChanges) throws {
+    func make(_ changes: ReportedChanges) throws {
         var nodes: [(NSAtomicStoreCacheNode, NSManagedObject)] = []
         for object in changes.inserted.sorted(by: { $0.key < $1.key }) {
             let node = store.newCacheNode(for: object)

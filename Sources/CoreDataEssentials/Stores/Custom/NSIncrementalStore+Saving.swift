@@ -12,7 +12,9 @@ extension NSIncrementalStore {
         return try checkedKeys(ids, of: objects)
     }
 
-    package func isNew(_ key: Int64, _ layout: EntityLayout) -> Bool { versions.current(key, root: layout.rootNumber) == 0 }
+    package func isNew(_ key: Int64, _ layout: EntityLayout) -> Bool {
+        versions.current(key, root: layout.rootNumber) == 0
+    }
 
     package func save(
         _ changes: StoreChanges,
@@ -22,7 +24,7 @@ extension NSIncrementalStore {
         try ask { _ in
             let stale = try findConflicts(changes)
             guard stale.isEmpty else { return stale }
-            let told = ToldChanges(changes, of: context, on: self)
+            let told = ReportedChanges(changes, of: context, on: self)
             do {
                 _ = try execute(told.request, with: context)
             } catch {
@@ -90,7 +92,7 @@ extension NSIncrementalStore {
     }
 
     /// Records the new versions.
-    private func note(_ changes: StoreChanges, _ told: ToldChanges) {
+    private func note(_ changes: StoreChanges, _ told: ReportedChanges) {
         for row in changes.inserted {
             versions.saved(row.key, root: row.layout.rootNumber, as: row.version + 1)
         }
@@ -109,7 +111,7 @@ extension NSIncrementalStore {
 /// The objects that a save changes in one store.
 ///
 /// It is used only on the context's queue.
-struct ToldChanges {
+struct ReportedChanges {
     private(set) var inserted: Set<NSManagedObject> = []
     private(set) var updated: Set<NSManagedObject> = []
     private(set) var deleted: Set<NSManagedObject> = []

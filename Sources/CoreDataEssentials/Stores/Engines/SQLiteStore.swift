@@ -98,7 +98,7 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         set {
             super.identifier = newValue
             super.metadata[NSStoreUUIDKey] = newValue
-            tellMetadata()
+            passMetadata()
         }
     }
 
@@ -109,7 +109,7 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         get { super.metadata }
         set {
             super.metadata = StoreMetadata.replacing(super.metadata ?? [:], with: newValue ?? [:])
-            tellMetadata()
+            passMetadata()
         }
     }
 
@@ -119,7 +119,7 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         super.metadata = sqlite.metadata.values
     }
 
-    private func tellMetadata() { sqlite?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
+    private func passMetadata() { sqlite?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
 
     package override func saveMetadata() throws { try sqlite?.saveMetadata() }
 
