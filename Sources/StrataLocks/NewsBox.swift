@@ -1,5 +1,3 @@
-import StrataLocks
-
 /// The news that one observer has not taken yet.
 package protocol PendingNews: Sendable {
     associatedtype Taken: Sendable
