@@ -80,9 +80,10 @@ package final class ConnectionPool: Sendable {
     /// A transaction that is still open afterwards is rolled back.
     package func withConnection<R>(
         cancellation: Cancellation? = nil,
+        within limit: Double? = nil,
         _ body: (Connection) throws -> R
     ) throws -> R {
-        let connection = try take(cancellation)
+        let connection = try take(cancellation, waiting: limit, opening: limit)
         defer { give(back: connection) }
         return try body(connection)
     }
@@ -90,11 +91,39 @@ package final class ConnectionPool: Sendable {
     /// Runs `body` with a connection, and again if the connection turns out to be lost; only for work that changes
     /// nothing.
     package func reading<R>(cancellation: Cancellation? = nil, _ body: (Connection) throws -> R) throws -> R {
+        try withConnection(
+            cancellation: cancellation,
+            repeatedIf: { $0.kind == .connection && $0.sqlState != "25P03" },
+            body
+        )
+    }
+
+    /// Runs `body` with a connection, and once more with another one if it fails with an error of a certain kind.
+    ///
+    /// If no connection could be opened, then the time-out is over, so the wait does not begin again.
+    ///
+    /// - Parameters:
+    ///   - cancellation: Ends the wait for a connection.
+    ///   - limit: How many seconds to wait for a connection; `nil` for the time-out.
+    ///   - mayBeRepeated: Whether `body` may run again after an error.
+    ///   - body: The work.
+    /// - Returns: The result of `body`.
+    /// - Throws: The errors of `body`; ``PostgreSQLError``.
+    package func withConnection<R>(
+        cancellation: Cancellation? = nil,
+        within limit: Double? = nil,
+        repeatedIf mayBeRepeated: (PostgreSQLError) -> Bool,
+        _ body: (Connection) throws -> R
+    ) throws -> R {
+        var hadConnection = false
         do {
-            return try withConnection(cancellation: cancellation, body)
-        } catch let error as PostgreSQLError where error.kind == .connection && error.sqlState != "25P03" {
+            return try withConnection(cancellation: cancellation, within: limit) { connection in
+                hadConnection = true
+                return try body(connection)
+            }
+        } catch let error as PostgreSQLError where hadConnection && mayBeRepeated(error) {
             closeIdle()
-            return try withConnection(cancellation: cancellation, body)
+            return try withConnection(cancellation: cancellation, within: limit, body)
         }
     }
 

@@ -9,23 +9,14 @@ extension PostgreSQLEngine {
     package func check(timeout: Double) throws {
         let database = try openDatabase()
         try PostgreSQLBoundary.run(.reading, place) {
-            do {
-                try check(database, timeout)
-            } catch let error as PostgreSQLError where error.kind == .connection {
-                // A connection that was not used for a while was lost.
-                database.pool.closeIdle()
-                try check(database, timeout)
+            // A connection that was not used for a while may have been lost.
+            try database.pool.withConnection(within: timeout, repeatedIf: { $0.kind == .connection }) { connection in
+                connection.patience = timeout
+                try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+                try database.requireSame(try StoreMetadata.read(connection, place))
+                try connection.commit()
             }
         }
-    }
-
-    private func check(_ database: OpenDatabase, _ timeout: Double) throws {
-        let connection = try database.pool.take(waiting: timeout, opening: timeout)
-        defer { database.pool.give(back: connection) }
-        connection.patience = timeout
-        try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
-        try database.requireSame(try StoreMetadata.read(connection, place))
-        try connection.commit()
     }
 
     package var figures: EngineFigures? {

@@ -97,6 +97,25 @@ struct StoppedServerTests {
         withExtendedLifetime((writer, stack)) {}
     }
 
+    @Test func `a server that has gone is waited for once, and not once more, by saves, reads and checks`() throws {
+        let server = try PrivateServer()
+        let timeout = 4.0
+        let stack = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: timeout])
+        try stack.insert("Rome")
+        try server.halt()
+        // The first request loses the connection that is there; those after it find none.
+        expect(expectThrows(CocoaError.self) { _ = try stack.cities() } != nil)
+        let requests: [() throws -> Void] = [
+            { _ = try stack.cities() }, { try stack.insert("Oslo") },
+            { for store in stack.coordinator.openStores { try store.rows.check(timeout: timeout) } },
+        ]
+        for request in requests {
+            let start = ContinuousClock.now
+            expect(expectThrows(CocoaError.self) { try request() } != nil)
+            expect(.now - start < .seconds(timeout * 1.75))
+        }
+    }
+
     @Test func `a fetch that is cancelled ends, though nobody hears of it`() throws {
         let server = try PrivateServer()
         let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 240])

@@ -234,7 +234,8 @@ struct ServiceFileTests {
         )
         let url = try require(URL(string: "postgresql:///?service=strata-shop&schema=shop"))
         try write("correct-horse", host: server.folder)
-        let stack = try ServerStack(url, history: true)
+        // The server is stopped below, and a save waits for it no longer than this.
+        let stack = try ServerStack(url, history: true, [NSPersistentStoreTimeoutOption: 2.0])
         try stack.insert("Rome")
         try expectEqual(ServerStack(url).cities(), ["Rome"])
         try expectEqual(server.text("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'shop'"), "guide")

@@ -47,19 +47,11 @@ extension OpenDatabase {
     /// - Returns: The result of `body`.
     /// - Throws: The errors of both functions; ``PostgreSQLError``.
     func writing<R>(_ requireWritable: () throws -> Void, _ body: (Connection) throws -> R) throws -> R {
-        do {
-            return try writingOnce(requireWritable, body)
-        } catch let error as PostgreSQLError
-            where error.kind == .connection || error.kind == .rolledBack || error.sqlState == "25006"
-        {
-            // 25006: the server is a replica now.
-            pool.closeIdle()
-            return try writingOnce(requireWritable, body)
+        // 25006: the server is a replica now.
+        let isLost = { (error: PostgreSQLError) in
+            error.kind == .connection || error.kind == .rolledBack || error.sqlState == "25006"
         }
-    }
-
-    private func writingOnce<R>(_ requireWritable: () throws -> Void, _ body: (Connection) throws -> R) throws -> R {
-        try pool.withConnection { connection in
+        return try pool.withConnection(repeatedIf: isLost) { connection in
             connection.reportWait()
             try requireWritable()
             try requireSame(connection)
