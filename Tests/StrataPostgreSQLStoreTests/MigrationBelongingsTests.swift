@@ -216,11 +216,13 @@ struct MigrationFaultTests {
                 let model = ChangingStore.model(2)
                 try model.tryFreeze()
                 let migration = AutomaticMigration(
-                    model: model,
-                    configuration: nil,
-                    type: NSPostgreSQLStoreType,
-                    url: proxy.url,
-                    options: ChangingStore.migrating
+                    of: StoreToMigrate(
+                        model: model,
+                        configuration: nil,
+                        type: NSPostgreSQLStoreType,
+                        url: proxy.url,
+                        options: ChangingStore.migrating
+                    )
                 )
                 try migration.run(PostgreSQLStore.metadataForPersistentStore(with: server.url))
             } catch {

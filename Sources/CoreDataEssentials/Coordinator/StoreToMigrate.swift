@@ -11,6 +11,20 @@ package struct StoreToMigrate {
     package let url: URL
     package let options: [AnyHashable: Any]
 
+    package init(
+        model: NSManagedObjectModel,
+        configuration: String?,
+        type: String,
+        url: URL,
+        options: [AnyHashable: Any]
+    ) {
+        self.model = model
+        self.configuration = configuration
+        self.type = type
+        self.url = url
+        self.options = options
+    }
+
     /// Whether stores are migrated when they are added.
     package static func isWanted(_ options: [AnyHashable: Any]?) -> Bool {
         StoreOption.flag(options?[NSMigratePersistentStoresAutomaticallyOption])

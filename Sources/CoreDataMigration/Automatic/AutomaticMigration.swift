@@ -9,13 +9,8 @@ import StrataSQLiteStore
 /// It uses a mapping model if one fits, otherwise an inferred mapping if that is allowed. It migrates in place if the
 /// store can.
 package struct AutomaticMigration {
-    /// The model to which the store is migrated, which is in use.
-    let model: NSManagedObjectModel
-    /// The configuration whose entities the store shall hold; `nil` for all.
-    let configuration: String?
-    let type: String
-    let url: URL
-    let options: [AnyHashable: Any]
+    /// The store, and the model to which it is migrated.
+    let store: StoreToMigrate
     /// The known versions of the model, in addition to those in the program's bundles.
     var knownModels: [NSManagedObjectModel] = []
     /// The folder with mapping models of the whole migration, if this migration is a step of it.
@@ -29,36 +24,14 @@ package struct AutomaticMigration {
     /// The object that receives the progress of the migration.
     var progress: MigrationProgress?
 
-    /// The migration of a store that a coordinator adds.
-    package init(of store: StoreToMigrate) {
-        self.init(
-            model: store.model,
-            configuration: store.configuration,
-            type: store.type,
-            url: store.url,
-            options: store.options
-        )
-    }
+    var model: NSManagedObjectModel { store.model }
+    var configuration: String? { store.configuration }
+    var type: String { store.type }
+    var url: URL { store.url }
+    var options: [AnyHashable: Any] { store.options }
 
-    init(
-        model: NSManagedObjectModel,
-        configuration: String?,
-        type: String,
-        url: URL,
-        options: [AnyHashable: Any],
-        knownModels: [NSManagedObjectModel] = [],
-        mappingFolderOfWhole: URL? = nil,
-        progress: MigrationProgress? = nil
-    ) {
-        self.progress = progress
-        self.knownModels = knownModels
-        self.mappingFolderOfWhole = mappingFolderOfWhole
-        self.model = model
-        self.configuration = configuration
-        self.type = type
-        self.url = url
-        self.options = options
-    }
+    /// The migration of a store, with nothing but that known.
+    package init(of store: StoreToMigrate) { self.store = store }
 
     /// Migrates the store, after any other migration of it has ended.
     ///
@@ -231,14 +204,10 @@ package struct AutomaticMigration {
         options[NSMigratePersistentStoresAutomaticallyOption] = true
         options[NSInferMappingModelAutomaticallyOption] = true
         var step = AutomaticMigration(
-            model: destination,
-            configuration: configuration,
-            type: type,
-            url: url,
-            options: options,
-            knownModels: [source],
-            progress: progress
+            of: StoreToMigrate(model: destination, configuration: configuration, type: type, url: url, options: options)
         )
+        step.knownModels = [source]
+        step.progress = progress
         step.mappingFolderOfWhole = mappingFolder
         step.isPlanned = isPlanned
         try step.goOneStep(try StoreTypes.required(type).metadata(at: url, options: options))

@@ -22,7 +22,7 @@ package enum StoreMigration {
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
         guard !destination.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata) else { return }
         try destination.tryFreeze()
-        var migration = AutomaticMigration(
+        let store = StoreToMigrate(
             model: destination,
             configuration: nil,
             type: NSSQLiteStoreType,
@@ -32,6 +32,7 @@ package enum StoreMigration {
                 NSPersistentStoreAllowsLossyMigrationOption: mayDropValues,
             ]
         )
+        var migration = AutomaticMigration(of: store)
         if let source { migration.knownModels = [source] }
         guard let mapping else { return try migration.run(metadata) }
         try migration.run(metadata, by: mapping)

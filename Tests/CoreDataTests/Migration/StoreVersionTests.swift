@@ -65,11 +65,13 @@ struct StoreVersionTests {
         let store = try filled("A: n String")
         let (second, third) = ("A: n String, x Int32", "A: n String, x Int32, y Int32")
         var migration = AutomaticMigration(
-            model: ModelSketch.model(second),
-            configuration: nil,
-            type: NSSQLiteStoreType,
-            url: store.url,
-            options: AgingStore.migrating
+            of: StoreToMigrate(
+                model: ModelSketch.model(second),
+                configuration: nil,
+                type: NSSQLiteStoreType,
+                url: store.url,
+                options: AgingStore.migrating
+            )
         )
         try migration.model.tryFreeze()
         migration.knownModels = [ModelSketch.model("A: n String"), ModelSketch.model(third)]
