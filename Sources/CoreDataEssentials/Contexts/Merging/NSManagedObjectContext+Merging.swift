@@ -209,11 +209,15 @@ extension NSManagedObjectContext {
     /// The changes under the keys that this context uses for the objects, without those of objects of another tree.
     private func settled(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
-        for changes in [\ChangeMessage.inserted, \.updated, \.deleted]
-        where message[keyPath: changes].contains(where: { $0.temporaryID != nil }) {
-            message[keyPath: changes] = message[keyPath: changes].compactMap(settled)
-        }
+        message.inserted = settled(message.inserted)
+        message.updated = settled(message.updated)
+        message.deleted = settled(message.deleted)
         return message
+    }
+
+    /// The list under these keys; not copied if it names only stored objects, as most lists do.
+    private func settled(_ changes: [ChangeMessage.Change]) -> [ChangeMessage.Change] {
+        changes.contains { $0.temporaryID != nil } ? changes.compactMap { settled($0) } : changes
     }
 
     /// The change under the key that this context uses for the object; `nil` for an object of another tree.
