@@ -96,9 +96,7 @@ extension ManagedComposite {
         {
             return value
         }
-        if let type = Value.self as? any WordValue.Type, let value = ElementValue.absent(type) as? Value {
-            return value
-        }
+        if let value = absentValue(of: Value.self) as? Value { return value }
         fatalError(
             "CoreData: element \"\(name)\" of a composite attribute has no value of type \(Value.self). Give it an initial value, or declare it as \(Value.self)?."
         )
@@ -107,8 +105,6 @@ extension ManagedComposite {
 
 /// Converts elements of composites between Swift's types and the types in the attribute's dictionary.
 enum ElementValue {
-    static func absent<Value: WordValue>(_ type: Value.Type) -> Any { Value.absent }
-
     /// Converts a value of the dictionary, such as an `NSNumber`, a raw value or a dictionary, to a type.
     static func typed(_ value: Any, as type: Any.Type) -> Any? {
         let plain = unwrapped(type)

@@ -102,7 +102,7 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
 }
 
 /// The position and word of a slot in 32 bits; for a to-many relationship, its position among those.
-package struct UnsafeSlot: Equatable {
+struct UnsafeSlot: Equatable {
     let packed: UInt32
 
     init(packed: UInt32) { self.packed = packed }

@@ -13,13 +13,13 @@ extension Int16: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Int16: WordValue {
-    package static var absent: Int16 { 0 }
+    static var absent: Int16 { 0 }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Int16 { Int16(truncatingIfNeeded: row.words[word]) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Int16 { Int16(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    package static func store(_ value: Int16, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int16, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeWord(UInt64(bitPattern: Int64(value)), place)
     }
 }
@@ -33,13 +33,13 @@ extension Int32: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Int32: WordValue {
-    package static var absent: Int32 { 0 }
+    static var absent: Int32 { 0 }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Int32 { Int32(truncatingIfNeeded: row.words[word]) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Int32 { Int32(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    package static func store(_ value: Int32, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int32, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeWord(UInt64(bitPattern: Int64(value)), place)
     }
 }
@@ -53,13 +53,13 @@ extension Int64: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Int64: WordValue {
-    package static var absent: Int64 { 0 }
+    static var absent: Int64 { 0 }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Int64 { Int64(truncatingIfNeeded: row.words[word]) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Int64 { Int64(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    package static func store(_ value: Int64, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int64, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeWord(UInt64(bitPattern: value), place)
     }
 }
@@ -75,13 +75,13 @@ extension Int: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Int: WordValue {
-    package static var absent: Int { 0 }
+    static var absent: Int { 0 }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Int { Int(truncatingIfNeeded: row.words[word]) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Int { Int(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    package static func store(_ value: Int, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         // A value that fits into the narrowest attribute needs no look at the model.
         if Int16(exactly: value) == nil { object.layout.slots[place.index].requireWidth(for: value) }
         row.storeWord(UInt64(bitPattern: Int64(value)), place)
@@ -97,13 +97,13 @@ extension Bool: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Bool: WordValue {
-    package static var absent: Bool { false }
+    static var absent: Bool { false }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Bool { row.words[word] != 0 }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Bool { row.words[word] != 0 }
 
     @inline(__always)
-    package static func store(_ value: Bool, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Bool, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeWord(value ? 1 : 0, place)
     }
 }
@@ -117,13 +117,13 @@ extension Double: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Double: WordValue {
-    package static var absent: Double { 0 }
+    static var absent: Double { 0 }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Double { Double(bitPattern: row.words[word]) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Double { Double(bitPattern: row.words[word]) }
 
     @inline(__always)
-    package static func store(_ value: Double, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Double, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeWord(value.bitPattern, place)
     }
 }
@@ -137,13 +137,13 @@ extension Float: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Float: WordValue {
-    package static var absent: Float { 0 }
+    static var absent: Float { 0 }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Float { Float(Double(bitPattern: row.words[word])) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Float { Float(Double(bitPattern: row.words[word])) }
 
     @inline(__always)
-    package static func store(_ value: Float, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Float, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeWord(Double(value).bitPattern, place)
     }
 }

@@ -12,13 +12,13 @@ extension String: ManagedPropertyValue, ManagedScalar {
 }
 
 extension String: WordValue {
-    package static var absent: String { "" }
+    static var absent: String { "" }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> String { row.load(String.self, word) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> String { row.load(String.self, word) }
 
     @inline(__always)
-    package static func store(
+    static func store(
         _ value: consuming String,
         _ row: UnsafeRow,
         _ place: UnsafeSlot,
@@ -37,15 +37,15 @@ extension Date: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Date: WordValue {
-    package static var absent: Date { Date(timeIntervalSinceReferenceDate: 0) }
+    static var absent: Date { Date(timeIntervalSinceReferenceDate: 0) }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Date {
+    static func load(_ row: UnsafeRow, _ word: Int) -> Date {
         Date(timeIntervalSinceReferenceDate: Double(bitPattern: row.words[word]))
     }
 
     @inline(__always)
-    package static func store(_ value: Date, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Date, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeWord(value.timeIntervalSinceReferenceDate.bitPattern, place)
     }
 }
@@ -59,14 +59,13 @@ extension Data: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Data: WordValue {
-    package static var absent: Data { Data() }
+    static var absent: Data { Data() }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
 
     @inline(__always)
-    package static func store(_ value: consuming Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject)
-    {
+    static func store(_ value: consuming Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeCounted(value, place)
     }
 }
@@ -80,13 +79,13 @@ extension UUID: ManagedPropertyValue, ManagedScalar {
 }
 
 extension UUID: WordValue {
-    package static var absent: UUID { UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) }
+    static var absent: UUID { UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> UUID { row.load(UUID.self, word) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> UUID { row.load(UUID.self, word) }
 
     @inline(__always)
-    package static func store(_ value: UUID, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: UUID, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeBytes(of: value, place)
     }
 }
@@ -100,13 +99,13 @@ extension Decimal: ManagedPropertyValue, ManagedScalar {
 }
 
 extension Decimal: WordValue {
-    package static var absent: Decimal { 0 }
+    static var absent: Decimal { 0 }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> Decimal { row.load(Decimal.self, word) }
+    static func load(_ row: UnsafeRow, _ word: Int) -> Decimal { row.load(Decimal.self, word) }
 
     @inline(__always)
-    package static func store(_ value: Decimal, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Decimal, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeBytes(of: value, place)
     }
 }
@@ -120,15 +119,15 @@ extension URL: ManagedPropertyValue, ManagedScalar {
 }
 
 extension URL: WordValue {
-    package static var absent: URL { URL(fileURLWithPath: "/") }
+    static var absent: URL { URL(fileURLWithPath: "/") }
 
     @inline(__always)
-    package static func load(_ row: UnsafeRow, _ word: Int) -> URL {
+    static func load(_ row: UnsafeRow, _ word: Int) -> URL {
         URL(string: row.load(String.self, word)) ?? absent
     }
 
     @inline(__always)
-    package static func store(_ value: URL, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: URL, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeCounted(value.absoluteString, place)
     }
 }

@@ -30,7 +30,7 @@ extension NSManagedObject {
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
         switch end(of: keyPath) {
         case .owner(let object, let key): object.mutableSetValue(forKey: key)
-        case .nobody(let missing): SetWithoutObject(keyPath: keyPath, missing: missing)
+        case .noObject(let missing): SetWithoutObject(keyPath: keyPath, missing: missing)
         }
     }
 
@@ -67,7 +67,7 @@ extension NSManagedObject {
     public final func mutableOrderedSetValue(forKeyPath keyPath: String) -> NSMutableOrderedSet {
         switch end(of: keyPath) {
         case .owner(let object, let key): object.mutableOrderedSetValue(forKey: key)
-        case .nobody(let missing): OrderedSetWithoutObject(keyPath: keyPath, missing: missing)
+        case .noObject(let missing): OrderedSetWithoutObject(keyPath: keyPath, missing: missing)
         }
     }
 
@@ -85,14 +85,14 @@ extension NSManagedObject {
         /// The object that has the last relationship of the path.
         case owner(NSManagedObject, key: String)
         /// A relationship along the path is nil.
-        case nobody(missing: String)
+        case noObject(missing: String)
     }
 
     private func end(of keyPath: String) -> PathEnd {
         let parts = keyPath.split(separator: ".").map(String.init)
         var object = self
         for part in parts.dropLast() {
-            guard let next = object.value(forKey: part) as? NSManagedObject else { return .nobody(missing: part) }
+            guard let next = object.value(forKey: part) as? NSManagedObject else { return .noObject(missing: part) }
             object = next
         }
         return .owner(object, key: parts.last ?? keyPath)

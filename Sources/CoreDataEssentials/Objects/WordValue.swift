@@ -2,13 +2,19 @@ import Foundation
 import StrataRows
 
 /// A type whose values lie in a row's words; its typed accessors do not use `Any`.
-package protocol WordValue: ManagedScalar {
+protocol WordValue: ManagedScalar {
     /// The value of a property that is not optional if there is no stored value.
     static var absent: Self { get }
     /// Loads the value at `word`, which is not null.
     static func load(_ row: UnsafeRow, _ word: Int) -> Self
     /// Stores a value at its place in a row that the object owns.
     static func store(_ value: consuming Self, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject)
+}
+
+/// The value that a property of a type has if there is no stored value; `nil` for a type that has no such value.
+package func absentValue(of type: Any.Type) -> Any? {
+    func absent<Value: WordValue>(_ type: Value.Type) -> Any { Value.absent }
+    return (type as? any WordValue.Type).map { absent($0) }
 }
 
 extension WordValue {

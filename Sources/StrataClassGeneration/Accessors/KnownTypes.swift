@@ -1,14 +1,14 @@
 /// The types of managed properties from the standard library, Foundation on Linux and the framework.
 enum KnownTypes {
     static func find(_ name: String, in module: String? = nil) -> MangledType? {
-        if let module, module != "Swift", module != "Foundation", module != "FoundationEssentials",
-            module != "CoreData",
-            module != "CoreDataEssentials"
-        {
-            return nil
-        }
+        if let module, !modules.contains(module) { return nil }
         return all[name]
     }
+
+    /// The modules by which the source of a program may name these types.
+    private static let modules: Set = [
+        "Swift", "Foundation", "FoundationEssentials", "CoreData", "CoreDataEssentials",
+    ]
 
     /// Generic types of the standard library, with the number of their arguments.
     static let generics = ["Array": 1, "Set": 1, "Dictionary": 2, "Optional": 1, "Range": 1, "ClosedRange": 1]
