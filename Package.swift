@@ -67,7 +67,7 @@ let package = Package(
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
         // Property lists, keyed archives and DEFLATE, in which models and values are kept.
         .target(name: "StrataArchives", dependencies: ["StrataPredicates"]),
-        // What Apple's API ties into a ring: objects, contexts, coordinators, stores, requests and models.
+        // The ring that Apple's API ties: objects, contexts, coordinators, stores, requests and models.
         .target(
             name: "CoreDataEssentials",
             dependencies: [

@@ -3,8 +3,8 @@ import Foundation
 /// SHA-256 and SHA-512 of short messages (FIPS 180-4).
 ///
 /// Version hashes need both, a few hundred bytes at a time, and Foundation on Linux has neither. The two differ only in
-/// the size of a word, but they are written separately: generic code is not specialised in debug builds, where it made
-/// the hashing of a model the most expensive part of opening a store.
+/// the size of a word. They are written separately because debug builds do not specialise generic code, which made the
+/// hashing of a model the most expensive part of opening a store.
 package enum SHA2 {
     /// The 32 bytes of SHA-256.
     package static func sha256(_ message: some Sequence<UInt8>) -> Data {

@@ -127,8 +127,9 @@ public struct FaultPoint: Equatable, Sendable {
         #endif
     }
 
-    /// What is called at each point, on the thread that reaches it: it may throw where the point can fail, end the
-    /// process, or wait.
+    /// The function that each point calls, on the thread that reaches it.
+    ///
+    /// It may end the process or wait, and it may throw if the point can fail.
     package typealias Handler = @Sendable (FaultPoint) throws -> Void
 
     /// Sets the function that each point calls from now on; `nil` for none.

@@ -9,10 +9,10 @@ import Glibc
 /// A value that one thread at a time may touch, behind a mutex with the interface of `Synchronization.Mutex`.
 ///
 /// All modules, their tests and the examples use it in place of the standard library's mutex. That one is handed to the
-/// thread that has waited longest. With more threads at work than processors that thread has to be woken first while all
-/// others line up behind it, and from then on each use of the mutex costs a switch of threads: eight threads get done a
-/// hundredth of what one does. This one is free as soon as it is unlocked. And ThreadSanitizer knows `pthread_mutex_t`,
-/// while it takes every access that the standard library's mutex orders for a race.
+/// thread that has waited longest. If more threads work than there are processors, that thread has to be woken first, and
+/// all others line up behind it. From then on each use of the mutex costs a switch of threads, and eight threads get a
+/// hundredth of the work of one done. This mutex is free as soon as it is unlocked. ThreadSanitizer knows
+/// `pthread_mutex_t`, but reports every access that the standard library's mutex orders as a race.
 ///
 /// Uncontended, to lock and unlock it costs about 10 ns.
 public struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {

@@ -35,7 +35,7 @@ extension Connection {
     ///   - failure: The reason, if this is the first statement that failed.
     func forget(_ key: PreparedStatements.Key, after failure: PostgreSQLError?) {
         prepared.remove(key)
-        if failure?.isNameTaken == true { prepared.hasStrangers = true }
+        if failure?.isNameTaken == true { prepared.hasUnknown = true }
     }
 
     /// Prepares all statements anew when they are used next.
@@ -48,8 +48,8 @@ extension Connection {
     /// - Throws: ``PostgreSQLError`` if the connection was lost.
     func dropSuperfluous() throws {
         guard prepared.hasSuperfluous, isIdle, PQpipelineStatus(handle) == PQ_PIPELINE_OFF else { return }
-        let drops = prepared.hasStrangers ? ["DEALLOCATE ALL"] : prepared.takeSuperfluous().map { "DEALLOCATE \($0)" }
-        if prepared.hasStrangers { prepared.forgetAll() }
+        let drops = prepared.hasUnknown ? ["DEALLOCATE ALL"] : prepared.takeSuperfluous().map { "DEALLOCATE \($0)" }
+        if prepared.hasUnknown { prepared.forgetAll() }
         do {
             try commandAlone(drops.joined(separator: "; "))
         } catch let error as PostgreSQLError where error.kind == .server && !isBroken {

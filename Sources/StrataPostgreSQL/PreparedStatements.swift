@@ -26,10 +26,10 @@ struct PreparedStatements {
     private var unused: [String] = []
 
     /// Whether the session has statements that an earlier user of the session has prepared.
-    var hasStrangers = false
+    var hasUnknown = false
 
     /// Whether the server has statements that it should drop.
-    var hasSuperfluous: Bool { hasStrangers || !unused.isEmpty || statements.count > Self.most }
+    var hasSuperfluous: Bool { hasUnknown || !unused.isEmpty || statements.count > Self.most }
 
     func contains(_ key: Key) -> Bool { statements[key] != nil }
 
@@ -63,7 +63,7 @@ struct PreparedStatements {
     mutating func forgetAll() {
         statements.removeAll()
         unused = []
-        hasStrangers = false
+        hasUnknown = false
     }
 
     /// The names of the statements that the server should drop; they are then treated as dropped.

@@ -105,7 +105,7 @@ def scores(faults, results):
     ]
     if partly:
         numbers = ", ".join(str(fault.number) for fault in partly)
-        lines.append(f"Of those that the nearest suites missed, all tests have not run yet for: {numbers}.")
+        lines.append(f"All tests have not run yet for these, which the nearest suites missed: {numbers}.")
     untried = [fault for fault in real if fault not in tested]
     if untried:
         lines.append(f"Not tried yet: {', '.join(str(fault.number) for fault in untried)}.")

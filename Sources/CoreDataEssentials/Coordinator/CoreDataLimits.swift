@@ -18,7 +18,7 @@ public struct CoreDataLimits: Sendable, Equatable {
     /// The maximum number of contexts on the coordinator at a time, without children.
     ///
     /// Default 10,000. If a context exceeded the limit when it was put on the coordinator, then its requests throw
-    /// `persistentStoreOperation` (134070), which `CoreDataFailure` classifies as `environment`: either the program
+    /// `persistentStoreOperation` (134070), which `CoreDataFailure` classifies as `environment`. Either the program
     /// keeps contexts too long, or the server should answer fewer requests at a time.
     public var contexts = 10_000
     /// The maximum number of bytes of rows that no context uses, for each store's row cache.

@@ -30,7 +30,7 @@ public final class EntityLayout: Sendable {
     package let number: Int
     /// The class of the entity's objects, as the model names it.
     package let className: String?
-    /// Whether the entity has no objects of its own.
+    /// Whether only sub-entities have objects.
     package let isAbstract: Bool
     /// The number of the root of the entity's hierarchy.
     package let rootNumber: Int

@@ -43,7 +43,7 @@ public enum ConfinementScope {
         /// A child context enters the scope during its own operation.
         case ascent
         /// An internal block of the framework enters the scope: see ``WaitGraph/visit(_:_:)``.
-        case unasked
+        case internalBlock
     }
 
     @usableFromInline static let key: pthread_key_t = {
@@ -140,7 +140,7 @@ public enum ConfinementScope {
             outer: stack.top,
             tally: tally ?? outer?.tally,
             isAscent: entry == .ascent,
-            isInternalBlock: entry == .unasked || outer?.isInternalBlock == true
+            isInternalBlock: entry == .internalBlock || outer?.isInternalBlock == true
         )
         return try withUnsafeMutablePointer(to: &frame) { pointer in
             pthread_setspecific(key, pointer)

@@ -39,7 +39,7 @@ package final class StoreTurn: Sendable {
         }
     }
 
-    /// Runs `body` as ``take(_:)``, for work that must not mix with writes of its own callers.
+    /// Runs `body` like ``take(_:)``, for work that must not run inside another write of the caller.
     ///
     /// - Throws: `persistentStoreTimeout` (134090) at once if the caller has the turn already, because the wait would
     ///   not end.

@@ -278,7 +278,7 @@ extension QueryCompiler {
     ) throws {
         guard !values.isEmpty else { return write(false) }
         let constants = set.members.lazy.map { ResolvedExpression.constant($0) }
-        // Of decimals each counts, of other numbers one tells their type.
+        // Each decimal may need the cast. For other values the first one shows the type of all.
         let others = operand.type == .decimal ? Array(constants) : Array(constants.prefix(1))
         try write(operand, for: .comparison, against: operand.type == .reference ? [] : others)
         writeCollation(set.folding, of: [operand])

@@ -32,8 +32,8 @@ package struct IdentityMap {
     /// Faults for unsaved objects of other contexts.
     ///
     /// Once such an object is saved, its fault is filed under its permanent key.
-    private(set) var strangers: [NSManagedObject] = []
-    /// The number of IDs in the process that had become permanent when ``strangers`` were last looked at.
+    private(set) var faultsOfUnsaved: [NSManagedObject] = []
+    /// The number of IDs in the process that had become permanent when ``faultsOfUnsaved`` were last looked at.
     var seenPromotions = 0
 
     /// Whether some object is in a store that is notified which of its objects are registered.
@@ -99,10 +99,10 @@ package struct IdentityMap {
     }
 
     /// Notes a fault that stands for an unsaved object of another context.
-    mutating func note(stranger: NSManagedObject) { strangers.append(stranger) }
+    mutating func note(faultOfUnsaved object: NSManagedObject) { faultsOfUnsaved.append(object) }
 
     /// Replaces the faults for objects of other contexts by those whose objects are still unsaved.
-    mutating func keepFaultsOfUnsaved(_ rest: [NSManagedObject]) { strangers = rest }
+    mutating func keepFaultsOfUnsaved(_ rest: [NSManagedObject]) { faultsOfUnsaved = rest }
 
     /// Notes the permanent key of an object that was known by a temporary key.
     mutating func note(permanentKey key: Int64, for temporary: Int64) { permanentKeys.set(key, for: temporary) }
@@ -131,7 +131,7 @@ package struct IdentityMap {
         storedCount = 0
         sweepThreshold = Self.minimumSweepThreshold
         permanentKeys = KeyMap()
-        strangers = []
+        faultsOfUnsaved = []
         resetCount += 1
     }
 

@@ -379,25 +379,25 @@ extension NSManagedObjectContext {
         object.adopt(objectID)
         registerUnsaved(object)
         object.flags.insert(.fault)
-        identityMap.note(stranger: object)
+        identityMap.note(faultOfUnsaved: object)
         return object
     }
 
     /// Files objects that other contexts have saved meanwhile under their permanent keys.
     final func fileNewlySavedFaults() {
         if upward != nil { settleForeign() }
-        guard !identityMap.strangers.isEmpty else { return }
+        guard !identityMap.faultsOfUnsaved.isEmpty else { return }
         let promotions = NSManagedObjectID.promotions.load(ordering: .acquiring)
         guard promotions != identityMap.seenPromotions else { return }
         identityMap.seenPromotions = promotions
-        let rest = identityMap.strangers.filter { !settle(stranger: $0) }
+        let rest = identityMap.faultsOfUnsaved.filter { !file(savedMeanwhile: $0) }
         identityMap.keepFaultsOfUnsaved(rest)
     }
 
     /// Files a fault for an unsaved object of another context, if the object was saved meanwhile.
     ///
     /// - Returns: Whether the fault no longer has to wait.
-    private func settle(stranger object: NSManagedObject) -> Bool {
+    private func file(savedMeanwhile object: NSManagedObject) -> Bool {
         guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
         let store = object.objectID.current.store
         guard store != nil else { return false }

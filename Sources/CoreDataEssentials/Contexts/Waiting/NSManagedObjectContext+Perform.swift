@@ -28,7 +28,7 @@ extension NSManagedObjectContext {
     ///
     /// The visits of such a block to contexts above never cause a deadlock with a block there that waits for this
     /// context.
-    final func performInternally(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
+    final func performInternally(_ block: @escaping @Sendable () -> Void) { submit(as: .internalBlock, block) }
 
     /// Like ``performInternally(_:)``, but also after everything submitted to the contexts above so far, such as merges.
     final func performInternallyInTree(_ block: @escaping @Sendable () -> Void) {
@@ -175,7 +175,7 @@ extension NSManagedObjectContext {
     package nonisolated(nonsending) final func performInternally<T, Failure: Error>(
         _ block: @escaping @Sendable () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
-        try await run(.immediate, as: .unasked, block)
+        try await run(.immediate, as: .internalBlock, block)
     }
 
     nonisolated(nonsending) private func run<T, Failure: Error>(

@@ -19,7 +19,7 @@ extension NSNotification.Name {
     /// transaction under ``NSPersistentHistoryTokenKey``. Writes within 5 milliseconds are reported as one.
     ///
     /// Posted on a private queue of the store, when the write can be read. The delay is a few milliseconds if the
-    /// system reports writes to files (inotify), at most 50 milliseconds if it does not, and at most a second if a file
-    /// system hides the writes of other processes, as network file systems do.
+    /// system reports writes to files (inotify), and at most 50 milliseconds otherwise. On a file system that hides the
+    /// writes of other processes, such as a network file system, it is at most a second.
     public static let NSPersistentStoreRemoteChange = NSNotification.Name("NSPersistentStoreRemoteChangeNotification")
 }

@@ -138,8 +138,7 @@ extension CustomStore {
             )
         }
         let number = names.table.entity(of: key, root: id.layout.rootNumber) ?? id.layout.number
-        // A relationship may refer to an object by a super-entity of its own entity, and then that number was recorded
-        // first.
+        // If a relationship has referred to the object by a super-entity before, then that number is recorded.
         guard entity.entity.frozen.subtree.contains(number) else {
             throw refused(
                 "gave \(id) for \(what()), which is not of entity \(entity.entity.name ?? "") or one below it."
