@@ -96,7 +96,7 @@ struct ResultSource {
 
     /// Sorts objects by their values in memory, and leaves out those that have gone.
     func sortedInMemory(_ objects: [NSManagedObject]) -> [NSManagedObject] {
-        let rest = objects.filter { $0.flags.isDisjoint(with: [.gone, .inaccessible]) }
+        let rest = objects.filter { !$0.isWithoutRow }
         guard plan.sort != nil else { return rest }
         return rest.enumerated().map { (place: $0, object: $1, keys: keys(of: $1)) }
             .sorted { lhs, rhs in
@@ -117,11 +117,11 @@ struct ResultSource {
     /// - Returns: Whether a fetch was needed.
     func warmUp(_ objects: [NSManagedObject], in context: NSManagedObjectContext) throws -> Bool {
         let cold = objects.filter { object in
-            guard object.isFault, object.current == nil, object.key > 0, object.context === context else {
+            guard object.isFault, object.current == nil, object.rowKey > 0, object.context === context else {
                 return false
             }
-            let store = context.openStore(at: object.storeIndex)
-            return store?.cache.row(object.key, root: object.layout.rootNumber) == nil
+            let store = context.openStore(at: object.rowStoreIndex)
+            return store?.cache.row(object.rowKey, root: object.layout.rootNumber) == nil
         }
         guard cold.count > 1 else { return false }
         var wanted = FetchSpecification()
@@ -167,14 +167,14 @@ struct ResultSource {
         _ evaluator: inout ResolvedEvaluator?,
         in context: NSManagedObjectContext
     ) throws -> Bool {
-        guard object.context === context, object.flags.isDisjoint(with: [.deleted, .gone]) else { return false }
+        guard object.context === context, !object.isGoing else { return false }
         if affectedStores != nil {
-            let storeIndex = object.isInserted ? context.storeIndexForInsertion(of: object) : object.storeIndex
+            let storeIndex = object.isInserted ? context.storeIndexForInsertion(of: object) : object.rowStoreIndex
             guard let store = context.openStore(at: storeIndex), holds(store) else { return false }
         }
         // Without a predicate, no other code would notice that the row has gone.
         if evaluator == nil, object.isFault { object.fireFault() }
-        return try evaluator?.evaluate(object) ?? true && object.flags.isDisjoint(with: [.gone, .inaccessible])
+        return try evaluator?.evaluate(object) ?? true && !object.isWithoutRow
     }
 
     /// The values that the object is sorted by, read anew.
@@ -198,7 +198,7 @@ struct ResultSource {
     }
 
     private static func place(of object: NSManagedObject) -> (Int, Int32, UInt64) {
-        object.key < 0 ? (1, 0, object.key.magnitude) : (0, object.storeIndex, object.key.magnitude)
+        object.rowKey < 0 ? (1, 0, object.rowKey.magnitude) : (0, object.rowStoreIndex, object.rowKey.magnitude)
     }
 
     // MARK: - Section names

@@ -145,10 +145,10 @@ final class ResultsTracker {
 
     /// The ID of an object, even if the context has forgotten the object in a reset.
     func id(of object: NSManagedObject) -> NSManagedObjectID {
-        if object.context == nil, object.key > 0, object.idIfKnown == nil,
-            let store = context.openStore(at: object.storeIndex)
+        if object.context == nil, object.rowKey > 0, object.idIfKnown == nil,
+            let store = context.openStore(at: object.rowStoreIndex)
         {
-            return store.ids.id(key: object.key, layout: object.layout, store: store)
+            return store.ids.id(key: object.rowKey, layout: object.layout, store: store)
         }
         return object.objectID
     }
@@ -275,9 +275,7 @@ final class ResultsTracker {
         client?.willChange()
         // The delegate may have fetched anew.
         guard generation == self.generation else { return }
-        let earlier = context.failedReads.beginBlock()
-        let changes = apply(delta, source)
-        let failure = context.failedReads.endBlock(earlier)
+        let (changes, failure) = context.collectingFailure { apply(delta, source) }
         client?.didChange(changes)
         // Some objects were compared with one that could not be read: all are in the list, but their order may be
         // wrong.

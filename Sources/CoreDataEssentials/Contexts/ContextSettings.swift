@@ -1,7 +1,7 @@
 import Foundation
 
 /// The settings of a context: the values of its public properties of the same names.
-package struct ContextSettings {
+struct ContextSettings {
     var mergePolicy: NSMergePolicy = .error
     var parentConflictPolicy: NSMergePolicy?
     var retainsRegisteredObjects = false
@@ -13,7 +13,7 @@ package struct ContextSettings {
     /// Whether saves leave out validation.
     ///
     /// A migration sets it, since it writes objects before they are complete.
-    package var savesUnvalidated = false
+    var savesUnvalidated = false
 
     init() {}
 }

@@ -8,7 +8,7 @@ import StrataRows
 /// its end. The context saves nothing that may have been computed from such a value.
 ///
 /// This is a part of its context. It is used inside the context's scope only.
-package struct FailedReads {
+struct FailedReads {
     /// A part of an object that is read by itself.
     private enum Part: Hashable {
         case row
@@ -132,7 +132,7 @@ package struct FailedReads {
     /// Begins a block, which is responsible for its own reads only.
     ///
     /// - Returns: The argument for ``endBlock(_:)``.
-    package mutating func beginBlock() -> (any Error)? {
+    mutating func beginBlock() -> (any Error)? {
         defer { pending = nil }
         return pending
     }
@@ -141,7 +141,7 @@ package struct FailedReads {
     ///
     /// - Parameter earlier: The result of ``beginBlock()``.
     /// - Returns: The error of its first read that has failed.
-    package mutating func endBlock(_ earlier: (any Error)?) -> (any Error)? {
+    mutating func endBlock(_ earlier: (any Error)?) -> (any Error)? {
         defer { pending = earlier }
         return pending
     }
@@ -166,6 +166,13 @@ extension NSManagedObjectContext {
         // The enclosing block is responsible for the error.
         failedReads.note(error)
         return result
+    }
+
+    /// Runs a block that cannot throw, and returns the error of its first read that has failed beside its result.
+    package final func collectingFailure<T>(_ block: () -> T) -> (result: T, failure: (any Error)?) {
+        let earlier = failedReads.beginBlock()
+        let result = block()
+        return (result, failedReads.endBlock(earlier))
     }
 
     /// Refuses to save values that may have been computed from unread values.

@@ -55,7 +55,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The objects, by key.
     // Unchecked, like the properties below: it is used for every to-one that is read and every fault that is
     // realised. It is confined to one thread at a time, and no access lasts while other code runs.
-    @exclusivity(unchecked) package final var identityMap = IdentityMap()
+    @exclusivity(unchecked) final var identityMap = IdentityMap()
     /// The rows that reads have brought before they were asked for.
     @exclusivity(unchecked) final var rowsInAdvance = RowsInAdvance()
     /// The version of the stores that the context sees: the newest, or the one that it is pinned to.
@@ -83,7 +83,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // Unchecked for the same reason as `identityMap`: each change of an object enters it.
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
     /// The reads that have failed.
-    package final var failedReads = FailedReads()
+    final var failedReads = FailedReads()
     /// The changes of the current event, for undo.
     @exclusivity(unchecked) final var undoLog = UndoLog()
     /// The progress of the current save.
@@ -98,7 +98,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Settings
 
     // Unchecked for the same reason as `identityMap`: a fault that is realised asks how old its row may be.
-    @exclusivity(unchecked) package final var settings = ContextSettings()
+    @exclusivity(unchecked) final var settings = ContextSettings()
 
     /// How a save treats conflicts.
     ///

@@ -77,10 +77,10 @@ open class NSManagedObject: NSObject {
     /// The ID, once it has been asked for.
     private final var knownID: NSManagedObjectID?
     /// The primary key, or the negative number of an unsaved object.
-    package final var key: Int64
+    final var key: Int64
     /// The position of the object's store in its coordinator; -1 while it has none.
-    package final var storeIndex: Int32
-    package final var flags: ObjectFlags
+    final var storeIndex: Int32
+    final var flags: ObjectFlags
 
     // MARK: - Making
 

@@ -1,10 +1,8 @@
 import StrataRows
 
 /// The state of a managed object, in one word, so that an access tests all of it at once.
-package struct ObjectFlags: OptionSet {
-    package let rawValue: UInt32
-
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
+struct ObjectFlags: OptionSet {
+    let rawValue: UInt32
 
     /// No values are loaded; the first access asks the row cache, then the store.
     static let fault = ObjectFlags(rawValue: 1 << 0)
@@ -17,9 +15,9 @@ package struct ObjectFlags: OptionSet {
 
     static let inserted = ObjectFlags(rawValue: 1 << 4)
     static let updated = ObjectFlags(rawValue: 1 << 5)
-    package static let deleted = ObjectFlags(rawValue: 1 << 6)
+    static let deleted = ObjectFlags(rawValue: 1 << 6)
     /// The row was missing when the fault fired: all properties read nil, zero or empty.
-    package static let inaccessible = ObjectFlags(rawValue: 1 << 7)
+    static let inaccessible = ObjectFlags(rawValue: 1 << 7)
 
     /// The object was inserted, updated, deleted or refreshed since the last objects-did-change notification.
     static let eventInserted = ObjectFlags(rawValue: 1 << 8)
@@ -34,7 +32,7 @@ package struct ObjectFlags: OptionSet {
     /// `awakeFromFetch` is running: writes do not count as changes.
     static let awaking = ObjectFlags(rawValue: 1 << 15)
     /// The deletion was saved: the object is gone for good.
-    package static let gone = ObjectFlags(rawValue: 1 << 16)
+    static let gone = ObjectFlags(rawValue: 1 << 16)
     /// The next save checks that the row is unchanged, although the object itself has no changes.
     static let conflictDetection = ObjectFlags(rawValue: 1 << 17)
 

@@ -33,7 +33,7 @@ struct AssociationTable {
     var unsaved: [(source: ObjectReference, destination: NSManagedObject)] {
         pending.indices.compactMap { index in
             let pair = pending[index]
-            guard pair.destination.key < 0, pendingBySource[pair.source]?.first == index else { return nil }
+            guard pair.destination.rowKey < 0, pendingBySource[pair.source]?.first == index else { return nil }
             return (pair.source, pair.destination)
         }
     }
@@ -41,7 +41,7 @@ struct AssociationTable {
     /// Records the new keys of destinations, and forgets those that were deleted.
     mutating func settle() {
         guard !pending.isEmpty else { return }
-        for pair in pending where pair.destination.key > 0 && !pair.destination.flags.contains(.gone) {
+        for pair in pending where pair.destination.rowKey > 0 && !pair.destination.hasGone {
             append(pair.source, pair.destination.reference)
         }
         pending = []

@@ -46,7 +46,7 @@ final class MigrationRun {
         try target.adoptIdentity(of: source.store)
         // The first read determines the version of the source from which all data is read.
         try source.context.setQueryGenerationFrom(.current)
-        destination.context.settings.savesUnvalidated = true
+        destination.context.savesWithoutValidation()
         try estimate()
         try reserveKeys()
         for step in steps { try createInstances(step) }
@@ -204,7 +204,7 @@ final class MigrationRun {
                     try fill(pairs[index...].map { source.object($0.source) }, in: source)
                 }
                 // The destination object may have been deleted since.
-                if !(object.isFault && object.current == nil), !object.flags.contains(.gone) {
+                if !(object.isFault && object.current == nil), !object.hasGone {
                     try step.policy.createRelationships(forDestination: object, in: step.mapping, manager: manager)
                 }
                 manager.advance()

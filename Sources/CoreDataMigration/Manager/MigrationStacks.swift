@@ -133,13 +133,6 @@ struct MigrationStack {
     }
 }
 
-extension NSManagedObjectContext {
-    /// The number of objects that the context has registered.
-    final var registeredCount: Int {
-        identityMap.tables.reduce(identityMap.temporaryObjects.count) { $0 + ($1?.count ?? 0) }
-    }
-}
-
 /// Changes the options of stores for a migration.
 enum MigrationOptions {
     /// The options of a store that is opened for a migration, and must not begin another migration.

@@ -12,11 +12,11 @@ import StrataRows
 ///
 /// This is confined to the context's queue. Members call nothing but the tables, so no access to a map lasts while
 /// other code runs.
-package struct IdentityMap {
+struct IdentityMap {
     /// Stored objects by key, at ``tableIndex(storeIndex:root:)``.
-    package private(set) var tables: [ObjectTable<NSManagedObject>?] = []
+    private(set) var tables: [ObjectTable<NSManagedObject>?] = []
     /// Unsaved objects by their temporary keys.
-    package let temporaryObjects = ObjectTable<NSManagedObject>()
+    let temporaryObjects = ObjectTable<NSManagedObject>()
     /// The number of objects in `tables`.
     private(set) var storedCount = 0
     /// The number of objects in `tables` that causes the next search for unneeded objects.
