@@ -251,13 +251,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     var followingContexts: [NSManagedObjectContext] { state.withLock { $0.followers.compactMap(\.context) } }
 
     /// Notifies the contexts that follow of the changes that one context has saved.
-    func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
+    func announce(save message: ChangeMessage, from context: NSManagedObjectContext) {
         let collector = context.saving.collector
         let followers = followingContexts.filter { $0 !== context && collector?.serves($0) != true }
-        guard !followers.isEmpty || collector != nil || commits.hasSubscribers || context.observers.hasFeeds else {
-            return
-        }
-        let message = ChangeMessage(saved, self)
         collector?.add(message)
         commits.publish(message)
         context.observers.committed(message)
@@ -270,7 +266,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     /// Notifies the live queries, and the other contexts that follow, of the changes by a context's batch.
-    func announce(_ message: ChangeMessage, from context: NSManagedObjectContext) {
+    func announce(batch message: ChangeMessage, from context: NSManagedObjectContext) {
         commits.publish(message)
         for follower in state.withLock({ $0.followers.compactMap(\.context) }) where follower !== context {
             follower.enqueueMerge(message)

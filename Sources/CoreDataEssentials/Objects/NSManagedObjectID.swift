@@ -108,6 +108,9 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         return store?.persistentStoreCoordinator == nil ? nil : store
     }
 
+    /// A hash of the ID's identity: two IDs are equal only if they are the same instance.
+    public override var hash: Int { Int(bitPattern: Unmanaged.passUnretained(self).toOpaque()) >> 4 }
+
     /// The ID as a URI: `x-coredata://STORE-UUID/Entity/p1`, or `x-coredata:///Entity/tUUID` for a temporary one.
     ///
     /// ``NSPersistentStoreCoordinator/managedObjectID(forURIRepresentation:)`` finds the ID again. For the URI of a
@@ -246,15 +249,32 @@ package final class ObjectIDTable: Sendable {
     package func id(key: Int64, layout: EntityLayout, store: OpenStore) -> NSManagedObjectID {
         let (known, successor): (NSManagedObjectID?, OpenStore?) = state.withLock { state in
             if let successor = state.successor { return (nil, successor) }
-            if let id = state.tables[layout.rootNumber]?[key] { return (id, nil) }
-            let id = NSManagedObjectID(layout: layout, key: key, store: store.base)
-            state.file(id)
-            return (id, nil)
+            return (state.id(key: key, layout: layout, store: store), nil)
         }
         if let known { return known }
         // A store that was migrated makes no IDs any more.
         let next = successor ?? store
         return next.ids.id(key: key, layout: layout, store: next)
+    }
+
+    /// Inserts the IDs of stored rows into a set.
+    ///
+    /// - Parameters:
+    ///   - changes: Changes of rows of `store`, none of them with a temporary ID.
+    ///   - store: The store of this table.
+    ///   - ids: The set.
+    func insertIDs(
+        of changes: ArraySlice<ChangeMessage.Change>,
+        in store: OpenStore,
+        into ids: inout Set<NSManagedObjectID>
+    ) {
+        let hasMoved = state.withLock { state in
+            guard state.successor == nil else { return true }
+            for change in changes { ids.insert(state.id(key: change.key, layout: change.layout, store: store)) }
+            return false
+        }
+        guard hasMoved else { return }
+        for change in changes { ids.insert(id(key: change.key, layout: change.layout, store: store)) }
     }
 
     /// Makes the temporary ID of an object lead to the ID of the row that the object now has.
@@ -269,6 +289,13 @@ package final class ObjectIDTable: Sendable {
 }
 
 extension ObjectIDTable.State {
+    fileprivate mutating func id(key: Int64, layout: EntityLayout, store: OpenStore) -> NSManagedObjectID {
+        if let id = tables[layout.rootNumber]?[key] { return id }
+        let id = NSManagedObjectID(layout: layout, key: key, store: store.base)
+        file(id)
+        return id
+    }
+
     fileprivate mutating func file(_ id: NSManagedObjectID) {
         let root = id.layout.rootNumber
         if tables[root] == nil { tables[root] = ObjectTable() }

@@ -81,7 +81,7 @@ extension NSManagedObjectContext {
         FaultPoint.batchAnnouncing.pass()
         let message = ChangeMessage(done)
         guard !message.isEmpty else { return }
-        coordinator.announce(message, from: self)
+        coordinator.announce(batch: message, from: self)
         // No other code could merge the changes into this context before the caller continues.
         if inbox.isFollowing, upward == nil { merge(message) } else { observers.committed(message) }
     }

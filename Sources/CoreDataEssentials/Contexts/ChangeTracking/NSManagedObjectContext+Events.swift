@@ -151,7 +151,7 @@ extension NSManagedObjectContext {
         if !updated.isEmpty { sets.add(.updatedObjects, updated) }
         if !deleted.isEmpty { sets.add(.deletedObjects, deleted) }
         if !refreshed.isEmpty { sets.add(.refreshedObjects, refreshed) }
-        if isMerge, !sets.userInfo.isEmpty { sets.add(changedByMerge: inserted + updated + deleted + refreshed) }
+        if isMerge { sets.addChangedByMerge() }
         return sets.userInfo.isEmpty ? nil : sets
     }
 }

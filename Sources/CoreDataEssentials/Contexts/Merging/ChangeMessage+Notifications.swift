@@ -5,14 +5,19 @@ import Foundation
 extension ChangeMessage {
     /// The message for a context on another coordinator; the cached rows of what has changed are forgotten there.
     func translated(to coordinator: NSPersistentStoreCoordinator?) -> ChangeMessage {
-        let owner = coordinator.map { ObjectIdentifier($0) }
-        guard [inserted, updated, deleted].joined().contains(where: { $0.store.owner != owner }) else { return self }
+        guard !belongs(to: coordinator) else { return self }
         var message = ChangeMessage()
         message.inserted = inserted.compactMap { Self.own($0, coordinator) }
         message.updated = updated.compactMap { Self.own($0, coordinator) }
         message.deleted = deleted.compactMap { Self.own($0, coordinator) }
         message.invalidateRows()
         return message
+    }
+
+    /// Whether all rows are those of stores of a coordinator.
+    private func belongs(to coordinator: NSPersistentStoreCoordinator?) -> Bool {
+        let owner = coordinator.map { ObjectIdentifier($0) }
+        return ![inserted, updated, deleted].joined().contains { $0.store.owner != owner }
     }
 
     /// Forgets the cached rows of everything that has changed, so that they are read from the store.
@@ -34,9 +39,11 @@ extension ChangeMessage {
     init(userInfo: [AnyHashable: Any], _ coordinator: NSPersistentStoreCoordinator?) {
         self.init()
         if let saved = userInfo[Self.key] as? UncheckedBox<ChangeMessage> {
-            inserted = saved.value.inserted.compactMap { Self.own($0, coordinator) }
-            updated = saved.value.updated.compactMap { Self.own($0, coordinator) }
-            deleted = saved.value.deleted.compactMap { Self.own($0, coordinator) }
+            self = saved.value
+            guard let coordinator, !belongs(to: coordinator) else { return }
+            inserted = inserted.compactMap { Self.own($0, coordinator) }
+            updated = updated.compactMap { Self.own($0, coordinator) }
+            deleted = deleted.compactMap { Self.own($0, coordinator) }
             return
         }
         inserted = Self.changes(userInfo, [.insertedObjects, .insertedObjectIDs], coordinator)

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 
 /// Changes in the stores, made by a save or otherwise: the keys of the changed rows.
@@ -19,9 +20,11 @@ package struct ChangeMessage: Sendable {
         var id: NSManagedObjectID { temporaryID?.latest ?? store.ids.id(key: key, layout: layout, store: store) }
     }
 
-    package var inserted: [Change] = []
-    package var updated: [Change] = []
-    package var deleted: [Change] = []
+    package var inserted: [Change] = [] { didSet { sharedIDs = nil } }
+    package var updated: [Change] = [] { didSet { sharedIDs = nil } }
+    package var deleted: [Change] = [] { didSet { sharedIDs = nil } }
+    /// The IDs of these rows, which the copies of the message share; `nil` once a list has been changed.
+    private var sharedIDs: SharedIDs?
 
     init() {}
 
@@ -31,9 +34,24 @@ package struct ChangeMessage: Sendable {
         inserted = Self.changes(of: saved.inserted, coordinator)
         updated = Self.changes(of: saved.updated, coordinator)
         deleted = Self.changes(of: saved.deleted, coordinator)
+        sharedIDs = SharedIDs()
         guard !saved.reread.isEmpty else { return }
         let known = Set((inserted + updated).map(RowName.init))
         updated.append(contentsOf: saved.reread.filter { !known.contains(RowName($0)) })
+    }
+
+    private final class SharedIDs: Sendable {
+        let made = OnceReference<ChangedIDs>()
+    }
+
+    /// The IDs of the rows.
+    ///
+    /// All contexts that merge a save share the sets, which are made at the first request.
+    ///
+    /// - Complexity: O(number of rows) at the first request.
+    var ids: ChangedIDs {
+        guard let sharedIDs else { return ChangedIDs(of: self) }
+        return sharedIDs.made.load() ?? sharedIDs.made.storeIfNil(ChangedIDs(of: self))
     }
 
     /// The key under which a did-save notification carries the message, for contexts that merge it.
@@ -90,6 +108,7 @@ package struct ChangeMessage: Sendable {
             case .deleted: deleted.append(change)
             }
         }
+        sharedIDs = SharedIDs()
     }
 
     private struct CoalescedRows {

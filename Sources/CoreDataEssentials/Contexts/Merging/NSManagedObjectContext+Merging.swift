@@ -135,13 +135,13 @@ extension NSManagedObjectContext {
         guard !message.isEmpty else { return }
         prepareMergedRows()
         let parentRows = parentRows(for: message)
-        var refreshed: [NSManagedObject] = []
+        var refreshed: [ChangeMessage.Change] = []
         for change in message.updated {
             guard let object = held(change) else {
                 observers.noteUnregistered(change)
                 continue
             }
-            if mergeUpdate(of: object, change, parentRows) { refreshed.append(object) }
+            if mergeUpdate(of: object, change, parentRows) { refreshed.append(change) }
         }
         for change in message.inserted {
             let storeIndex = Int32(change.store.index)
@@ -174,10 +174,12 @@ extension NSManagedObjectContext {
         if !unknownRoots.isEmpty { reloadRelationships(to: unknownRoots) }
         endEvent(isMerge: true)
         post(.didMergeIDs) { sets in
-            sets.add(.insertedObjectIDs, idsOf: message.inserted)
-            sets.add(.updatedObjectIDs, idsOf: message.updated)
-            sets.add(.deletedObjectIDs, idsOf: message.deleted)
-            if !refreshed.isEmpty { sets.add(.refreshedObjectIDs, idsOf: refreshed) }
+            let ids = message.ids
+            sets.add(ids)
+            if !refreshed.isEmpty {
+                let areAll = refreshed.count == message.updated.count
+                sets.add(.refreshedObjectIDs, areAll ? ids.updated : ChangedIDs.ids(of: refreshed))
+            }
             sets.add(queryGenerationToken)
         }
         noteMerged(message)
@@ -209,15 +211,15 @@ extension NSManagedObjectContext {
     /// The changes under the keys that this context uses for the objects, without those of objects of another tree.
     private func settled(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
-        message.inserted = settled(message.inserted)
-        message.updated = settled(message.updated)
-        message.deleted = settled(message.deleted)
+        // A list that names only stored objects, as most lists do, stays as it is.
+        if namesUnsaved(message.inserted) { message.inserted = message.inserted.compactMap { settled($0) } }
+        if namesUnsaved(message.updated) { message.updated = message.updated.compactMap { settled($0) } }
+        if namesUnsaved(message.deleted) { message.deleted = message.deleted.compactMap { settled($0) } }
         return message
     }
 
-    /// The list under these keys; not copied if it names only stored objects, as most lists do.
-    private func settled(_ changes: [ChangeMessage.Change]) -> [ChangeMessage.Change] {
-        changes.contains { $0.temporaryID != nil } ? changes.compactMap { settled($0) } : changes
+    private func namesUnsaved(_ changes: [ChangeMessage.Change]) -> Bool {
+        changes.contains { $0.temporaryID != nil }
     }
 
     /// The change under the key that this context uses for the object; `nil` for an object of another tree.

@@ -52,19 +52,24 @@ struct NotificationSets {
         userInfo[key.rawValue] = Set(objects)
     }
 
-    /// Adds the set of all objects that a merge has changed.
-    mutating func add(changedByMerge objects: [NSManagedObject]) {
-        userInfo[NSManagedObjectContext.changedByMergeKey] = Set(objects)
+    /// Adds the set of all objects that a merge has changed, which are those of the sets that are there already.
+    mutating func addChangedByMerge() {
+        let sets = userInfo.values.compactMap { $0 as? Set<NSManagedObject> }
+        guard let first = sets.first else { return }
+        // Mostly there is one set, which both keys then share.
+        userInfo[NSManagedObjectContext.changedByMergeKey] = sets.dropFirst().reduce(first) { $0.union($1) }
     }
 
-    /// Adds a set of the IDs of stored objects.
-    mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf objects: [NSManagedObject]) {
-        userInfo[key.rawValue] = Set(objects.map(\.objectID))
+    /// Adds the IDs of inserted, updated and deleted rows.
+    mutating func add(_ ids: ChangedIDs) {
+        add(.insertedObjectIDs, ids.inserted)
+        add(.updatedObjectIDs, ids.updated)
+        add(.deletedObjectIDs, ids.deleted)
     }
 
-    /// Adds a set of the IDs of rows.
-    mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf changes: [ChangeMessage.Change]) {
-        userInfo[key.rawValue] = Set(changes.map(\.id))
+    /// Adds a set of IDs.
+    mutating func add(_ key: NSManagedObjectContext.NotificationKey, _ ids: Set<NSManagedObjectID>) {
+        userInfo[key.rawValue] = ids
     }
 
     /// Adds what the context is pinned to now, if it is.

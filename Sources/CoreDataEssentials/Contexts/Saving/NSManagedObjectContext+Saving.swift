@@ -97,7 +97,7 @@ struct ContextSave {
         context.post(.willSave)
         guard context.hasSomethingToSave else {
             if context.upward == nil { try ConfinementScope.enter(context) { try coordinator.saveMetadata() } }
-            return post()
+            return post(ChangeMessage())
         }
         try sendWillSave()
         try validate(context.changeTracker.objects)
@@ -344,20 +344,24 @@ struct ContextSave {
         FaultPoint.saveAnnouncing.pass()
         context.advanceGeneration(now: true)
         // This precedes hooks and handlers, which may save too: followers have to learn of saves in their order.
-        if context.upward == nil { coordinator.announce(saved, from: context) } else { context.announceInParent(saved) }
+        let message = ChangeMessage(saved, coordinator)
+        if context.upward == nil {
+            coordinator.announce(save: message, from: context)
+        } else {
+            context.announceInParent(message)
+        }
         saved.forEach { $0.didSave() }
-        post()
-        context.announceToChildren(saved)
+        post(message)
+        context.announceToChildren(message)
         context.processPendingChanges()
         context.sweepIfGrown()
     }
 
     /// Posts the notifications of a save that has succeeded.
-    private func post() {
+    private func post(_ message: ChangeMessage) {
         // A handler may save again, so this save has to have ended.
         context.saving.end()
         let token = coordinator.historyToken(after: saved)
-        let message = ChangeMessage(saved, coordinator)
         context.post(.didSave) { sets in
             sets.add(.insertedObjects, saved.inserted)
             sets.add(.updatedObjects, saved.updated)
@@ -367,14 +371,8 @@ struct ContextSave {
             sets.add(token)
         }
         context.post(.didSaveIDs) { sets in
-            sets.add(.insertedObjectIDs, idsOf: saved.inserted)
-            if saved.reread.isEmpty {
-                sets.add(.updatedObjectIDs, idsOf: saved.updated)
-            } else {
-                // The rows that the store itself has changed are included. This context may have no objects for them.
-                sets.add(.updatedObjectIDs, idsOf: message.updated)
-            }
-            sets.add(.deletedObjectIDs, idsOf: saved.deleted)
+            // The rows that the store itself has changed are included. This context may have no objects for them.
+            sets.add(message.ids)
             sets.add(context.queryGenerationToken)
             sets.add(token)
         }

@@ -127,9 +127,8 @@ extension NSManagedObjectContext {
     }
 
     /// Notifies followers of the changes that were saved into the parent.
-    final func announceInParent(_ saved: SavedChanges) {
+    final func announceInParent(_ message: ChangeMessage) {
         guard let upward else { return }
-        let message = ChangeMessage(saved, coordinator)
         saving.collector?.add(message)
         observers.committed(message)
         upward.parent.downward.notifyFollowers(message, except: self, saving.collector)
@@ -138,9 +137,9 @@ extension NSManagedObjectContext {
     /// Notifies the children that follow.
     ///
     /// This comes after handlers, which may wait for a child, because a child that merges waits for this context.
-    final func announceToChildren(_ saved: SavedChanges) {
+    final func announceToChildren(_ message: ChangeMessage) {
         guard downward.hasChildren else { return }
-        downward.notifyFollowers(ChangeMessage(saved, coordinator), saving.collector)
+        downward.notifyFollowers(message, saving.collector)
     }
 
     // MARK: - Permanent IDs
