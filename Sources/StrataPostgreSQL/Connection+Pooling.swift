@@ -49,6 +49,9 @@ extension Connection {
     /// Begins each transaction with the prelude from now on, and prepares no statements.
     package func beginTransactions(with prelude: TransactionPrelude) { self.prelude = prelude }
 
+    /// Gives the connection up: what is behind it has changed, so its facts about the server do not hold any more.
+    package func giveUp() { isBroken = true }
+
     /// Whether the next statement begins a transaction that needs the prelude.
     var needsPrelude: Bool { prelude != nil && posted.isEmpty && isIdle }
 

@@ -21,6 +21,10 @@ package final class ConnectionPool: Sendable {
     private let prepare: @Sendable (Connection) throws -> Void
     /// The latest timeline of any connection; `nil` before the first connection.
     private let timeline = Locked<Int64?>(nil)
+    /// The run of the server that the newest connection has reached; `nil` until a server has reported one.
+    private let run = Locked<ServerRun?>(nil)
+    /// The number of times that connections were found to lead to another server, or to another run of it.
+    private let changes = Atomic(0)
     /// The farthest end of the log of that timeline that a connection has found.
     private let logEnd = Locked<(timeline: Int64, position: Int64)?>(nil)
     /// The cluster of the first connection; `nil` until a server has reported one.
@@ -28,7 +32,7 @@ package final class ConnectionPool: Sendable {
     private let hasConnected = Atomic(false)
     /// The number of times that plans have become outdated.
     private let planAge = Atomic(0)
-    /// Called when connections lead to another server than before.
+    /// Called when connections lead to another server than before, or to another run of it.
     private let failedOver = Locked<(@Sendable () -> Void)?>(nil)
     /// The queue on which connections that were lent end their transactions.
     ///
@@ -299,8 +303,7 @@ package final class ConnectionPool: Sendable {
                     connection.planAge = planAge.load(ordering: .relaxed)
                     try prepare(connection)
                     try requireSameCluster(connection.systemIdentifier)
-                    try note(connection.timeline)
-                    note(connection, since: logEnd)
+                    try noteServer(of: connection, since: logEnd)
                 }
                 connection.patience = max(timeout ?? self.timeout, 1)
                 explainWaits(of: connection)
@@ -361,8 +364,11 @@ package final class ConnectionPool: Sendable {
     // MARK: - Which server
 
     /// Sets a function that is called when another server has replaced the one that connections led to, or when that
-    /// server has lost changes.
+    /// server may have lost changes.
     package func onFailover(_ function: @escaping @Sendable () -> Void) { failedOver.withLock { $0 = function } }
+
+    /// The number of times that this has happened.
+    package var serverChanges: Int { changes.load(ordering: .acquiring) }
 
     /// Whether a connection leads to the current primary, as far as that is known.
     private func isCurrent(_ connection: Connection) -> Bool {
@@ -390,12 +396,31 @@ package final class ConnectionPool: Sendable {
         }
     }
 
-    /// Notes the timeline of a new connection.
+    /// Notes which server a new connection has reached, and forgets the sessions of any other one.
     ///
-    /// - Throws: ``PostgreSQLError`` if another server has replaced this one, because changes that are written there
-    ///   are lost.
-    private func note(_ new: Int64?) throws(PostgreSQLError) {
-        guard let new else { return }
+    /// - Parameters:
+    ///   - connection: The connection.
+    ///   - logEnd: The farthest end of the log that was known before the connection was opened.
+    /// - Throws: ``PostgreSQLError`` if another server has replaced this one.
+    private func noteServer(of connection: Connection, since logEnd: (timeline: Int64, position: Int64)?)
+        throws(PostgreSQLError)
+    {
+        let isLater = try isLater(connection.timeline)
+        let isOtherRun = isOtherRun(connection)
+        let hasGoneBack = hasGoneBack(connection, since: logEnd)
+        guard isLater || isOtherRun || hasGoneBack else { return }
+        changes.add(1, ordering: .acquiringAndReleasing)
+        // Sessions of the old server may still exist, and all that they write is lost.
+        closeIdle()
+        failedOver.withLock { $0 }?()
+    }
+
+    /// Whether the timeline of a new connection is later than those of earlier connections.
+    ///
+    /// - Throws: ``PostgreSQLError`` if it is earlier: another server has replaced this one, and changes that are
+    ///   written here are lost.
+    private func isLater(_ new: Int64?) throws(PostgreSQLError) -> Bool {
+        guard let new else { return false }
         let known = timeline.withLock { timeline in
             defer { timeline = max(new, timeline ?? new) }
             return timeline ?? new
@@ -406,27 +431,35 @@ package final class ConnectionPool: Sendable {
                 "the server is one whose place another has taken: it is on timeline \(new), and \(known) was seen"
             )
         }
-        guard new > known else { return }
-        // Sessions of the old server may still exist, and all that they write is lost.
-        closeIdle()
-        failedOver.withLock { $0 }?()
+        return new > known
     }
 
-    /// Notes how far the log of the server of a new connection is.
+    /// Whether a new connection has reached another run of the primary than the connection before.
     ///
-    /// If the log is shorter than it was for an earlier connection, then the server has lost its last changes, or was
-    /// restored from a copy. Log that was written after that connection was opened is not counted, so not every such
-    /// server is noticed.
-    private func note(_ connection: Connection, since known: (timeline: Int64, position: Int64)?) {
-        guard let timeline = connection.timeline, let position = connection.logPosition else { return }
+    /// No connection outlives a run. A server that was started again on the same timeline may have lost its last
+    /// commits (`synchronous_commit=off`), or may have been put back from a copy.
+    private func isOtherRun(_ connection: Connection) -> Bool {
+        // Connections to replicas may lead to several servers.
+        guard connection.timeline != nil, let new = connection.serverRun else { return false }
+        let known = run.withLock { run in
+            defer { run = new }
+            return run
+        }
+        return known.map { !$0.isSame(as: new) } ?? false
+    }
+
+    /// Whether the log of the server of a new connection is shorter than it was for an earlier connection.
+    ///
+    /// That happens if a whole machine is set back while the server runs. Log that was written after the earlier
+    /// connection was opened is not counted, so not every such server is noticed.
+    private func hasGoneBack(_ connection: Connection, since known: (timeline: Int64, position: Int64)?) -> Bool {
+        guard let timeline = connection.timeline, let position = connection.logPosition else { return false }
         let hasGoneBack = known.map { $0.timeline == timeline && position < $0.position } ?? false
         logEnd.withLock { end in
             if let other = end, !hasGoneBack, (other.timeline, other.position) >= (timeline, position) { return }
             end = (timeline, position)
         }
-        guard hasGoneBack else { return }
-        closeIdle()
-        failedOver.withLock { $0 }?()
+        return hasGoneBack
     }
 
     /// Closes the unused connections, because the server has ended one and probably others.

@@ -91,7 +91,8 @@ final class OpenDatabase: Sendable {
     let sharesVersions = Atomic(true)
     /// Called when another server has replaced the primary.
     let onFailover = Locked<(@Sendable () -> Void)?>(nil)
-    /// Called in that case too, or when the server has lost changes: rows that were read before may not exist any more.
+    /// Called in that case too, or when the server may have lost changes: rows that were read before may not exist any
+    /// more.
     let onSetBack = Locked<(@Sendable () -> Void)?>(nil)
 
     /// Whether a history is kept: this store object was asked to keep one, or another process has begun one.
@@ -213,19 +214,23 @@ final class OpenDatabase: Sendable {
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
         if connection.isPooled {
-            // Behind a pooler no session belongs to the connection, so a migration cannot end it. Each transaction
-            // checks the store instead, and keeps migrations out until it ends, because they lock this table first.
+            // Behind a pooler no session belongs to the connection, so neither a migration nor the end of the server
+            // ends it. Each transaction checks the store and the server instead. It keeps migrations out until it ends,
+            // because they lock this table first.
             let target = pool.target
             let settings = Self.settings(target, pool.timeout)
             let table = "\(target.quotedSchema).strata_store"
+            let columns = ["(SELECT pg_catalog.md5(metadata) FROM \(table))"]
+            let facts = (columns + ServerIdentity.columns(behind: connection)).joined(separator: ", ")
             connection.beginTransactions(
                 with: TransactionPrelude(
                     // The lock comes before the first read, which decides what a transaction of one snapshot sees.
                     lock: "LOCK TABLE \(table) IN ACCESS SHARE MODE",
-                    "SELECT \(settings.sql(isLocal: true)), (SELECT pg_catalog.md5(metadata) FROM \(table))",
+                    "SELECT \(settings.sql(isLocal: true)), pg_catalog.concat_ws(' ', \(facts))",
                     settings.values
                 ) { [weak self] connection in
                     guard let self else { return }
+                    try ServerIdentity.requireSame(behind: connection)
                     try requireSame(try StoreMetadata.read(connection, place))
                 }
             )

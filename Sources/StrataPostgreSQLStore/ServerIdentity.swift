@@ -19,11 +19,14 @@ enum ServerIdentity {
         ELSE pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')::bigint END
         """
 
+    /// The start time of the server.
+    private static let start = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::text"
+
     /// The start time of the server, and its own processes, all of which end when one process crashes.
     ///
     /// Any role may see the numbers of these processes.
     private static let run = [
-        "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::text",
+        start,
         """
         (SELECT pg_catalog.array_agg(pid::bigint) FROM pg_catalog.pg_stat_activity WHERE datid IS NULL AND usesysid IS NULL)
         """,
@@ -43,6 +46,39 @@ enum ServerIdentity {
         connection.logPosition = try ask([position], connection)?.optionalInt64(0)
         connection.serverRun = try ask(run, connection).flatMap { run($0, 0) }
     }
+
+    // MARK: - Behind a pooler
+
+    /// The facts by which each transaction behind a pooler notices another server; empty if the server did not report
+    /// them to a connection.
+    ///
+    /// A pooler keeps the connections of its clients when the server is started again, or when another server replaces
+    /// it. A crash of a single process of the server is not noticed.
+    static func columns(behind connection: Connection) -> [String] {
+        connection.timeline == nil || connection.serverRun == nil ? [] : [timeline, start]
+    }
+
+    /// Ensures that a pooler still leads to the server that the connection has reached first, in the same run.
+    ///
+    /// - Throws: ``PostgreSQLError`` of the kind `.connection` otherwise. The connection is given up, so that the next
+    ///   one finds out which server there is.
+    static func requireSame(behind connection: Connection) throws {
+        let columns = columns(behind: connection)
+        guard !columns.isEmpty else { return }
+        let told = try connection.query("SELECT \(columns.joined(separator: ", "))")
+        if told.rowCount == 1, timeline(told[0], 0) == connection.timeline,
+            told[0].optionalString(1) == connection.serverRun?.start
+        {
+            return
+        }
+        connection.giveUp()
+        throw PostgreSQLError(
+            .connection,
+            "the pooler leads to another server than before, or the server was started again"
+        )
+    }
+
+    // MARK: - Asking
 
     /// `nil` if the server refuses to answer.
     private static func ask(_ columns: [String], _ connection: Connection) throws -> ResultRow? {

@@ -80,6 +80,24 @@ struct InspectorMigrationTests {
         expectEqual(run("migrate", "--store", store, "--to", versions[0], "--backup", backup).code, .usage)
     }
 
+    @Test func `migrate drops values only if it is allowed to, and names them`() throws {
+        let less = scratch.file("less.xml")
+        let size = "<attribute name=\"size\" attributeType=\"Integer 32\" optional=\"YES\"/>"
+        try Data(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><model><entity name=\"Item\">\(size)</entity></model>".utf8
+        ).write(to: less)
+
+        let refused = run("migrate", "--store", store, "--to", less.path)
+
+        expectEqual(refused.code, .failure)
+        expect(refused.lines.joined().contains("would be lost: Item.name: the attribute goes"))
+        expect(refused.complaints.joined().contains("--allow-loss"))
+        let fetched = run("fetch", "--store", store, "--model", versions[0], "--entity", "Item")
+        expect(fetched.lines.joined().contains("a"))
+        expectEqual(run("migrate", "--store", store, "--to", less.path, "--allow-loss").code, .success)
+        expectEqual(run("verify", "--store", store, "--model", less.path).code, .success)
+    }
+
     @Test func `a dry run tells what rows stand in the way, and changes nothing`() throws {
         let before = try Data(contentsOf: URL(fileURLWithPath: store))
 

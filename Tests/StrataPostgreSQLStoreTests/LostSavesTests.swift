@@ -3,8 +3,11 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataPostgreSQL
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import StrataPostgreSQLStore
 
 /// Objects whose rows an asynchronous failover has lost, in a process that goes on.
 @Suite("PostgreSQL stores that have lost acknowledged saves", .enabled(if: Server.isThere))
@@ -167,5 +170,51 @@ struct LostSavesTests {
                 ["Rome"]
             )
         }
+    }
+
+    // MARK: - On the same timeline
+
+    /// Takes back the last save of the only city, as a crash does that loses it (`synchronous_commit=off`), or as a copy
+    /// does that is put back. Then starts the server again.
+    ///
+    /// By then the log is longer than it was when the process connected.
+    private func loseLastSave(_ server: PrivateServer, _ stack: ServerStack) throws -> NSManagedObjectID {
+        try stack.insert("Rome")
+        let before = try require(server.text("SELECT strata_version::text FROM city"))
+        try stack.rename("Lost")
+        let id = try stack.city()
+        try expectEqual(stack.name(id), "Lost")
+        try server.connection().command("UPDATE city SET name = 'Rome', strata_version = \(before)")
+        try server.halt()
+        try server.resume()
+        return id
+    }
+
+    @Test(arguments: [true, false])
+    func `what is read after the server was started again is what it says`(history: Bool) throws {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let stack = try ServerStack(server.url, history: history)
+        let id = try loseLastSave(server, stack)
+        try expectEqual(stack.cities(), ["Rome"])
+        try expectEqual(stack.name(id), "Rome")
+    }
+
+    @Test func `who follows a history learns that its server was started again, though its last number is the same`()
+        throws
+    {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let stack = try ServerStack(
+            server.url,
+            history: true,
+            [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+        )
+        let context = stack.context()
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        defer { follower.stop() }
+        let watcher = try stack.watcher
+        try waitUntil { watcher.looks.load(ordering: .acquiring) > 0 }
+        let id = try loseLastSave(server, stack)
+        let city = try context.performAndWait { try context.existingObject(with: id) }
+        try waitUntil { context.performAndWait { city.value(forKey: "name") as? String } == "Rome" }
     }
 }

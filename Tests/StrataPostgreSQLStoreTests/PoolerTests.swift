@@ -8,7 +8,8 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// A pgbouncer in transaction mode before the tests' server, with four sessions for all; see `Tests/postgresql-server.sh`.
+/// A pgbouncer in transaction mode before the tests' server, or another one, with four sessions for all; see
+/// `Tests/postgresql-server.sh`.
 ///
 /// Stopped when nobody holds it.
 private final class Pooler: Sendable {
@@ -16,25 +17,41 @@ private final class Pooler: Sendable {
     private let schema = "pooled_" + String(UInt64.random(in: 0 ... .max), radix: 36)
     /// Leads through the pooler to a schema that nobody else uses.
     let url: URL
+    /// The server that belongs to the test alone; `nil` for that of all tests.
+    private let own: PrivateServer?
 
     static let isThere = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"].contains {
         FileManager.default.isExecutableFile(atPath: "\($0)/pgbouncer")
     }
 
-    init() throws {
-        let direct = try require(TestDatabase.url)
-        let items = URLComponents(url: direct, resolvingAgainstBaseURL: true)?.queryItems
-        let host = try require(items?.first { $0.name == "host" }?.value)
+    init(before own: PrivateServer? = nil) throws {
+        self.own = own
+        let items = try TestDatabase.url.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true)?.queryItems }
+        let host = try require(own?.folder ?? items?.first { $0.name == "host" }?.value)
         let told = try PrivateServer.run(["pooler", folder, host], [:])
         url = try require(URL(string: "\(told)&schema=\(schema)"))
     }
 
     deinit {
-        if let direct = try? direct() { _ = try? direct.command("DROP SCHEMA IF EXISTS \"\(schema)\" CASCADE") }
+        if own == nil, let direct = try? direct() { _ = try? direct.command("DROP SCHEMA IF EXISTS \"\(schema)\" CASCADE") }
         _ = try? PrivateServer.run(["stop", folder], [:])
     }
 
-    /// Leads past the pooler to the same schema.
+    /// Has it lead to another server from now on, while its clients stay.
+    func lead(to server: PrivateServer) throws {
+        let settings = "\(folder)/pooler.ini"
+        let lines = try String(contentsOfFile: settings, encoding: .utf8).split(separator: "\n").map { line in
+            line.hasPrefix("* = host=") ? "* = host=\(server.folder) user=strata" : String(line)
+        }
+        // The file keeps its owner.
+        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: settings))
+        let process = try String(contentsOfFile: "\(folder)/pooler.pid", encoding: .utf8)
+        kill(try require(pid_t(process.trimmingCharacters(in: .whitespacesAndNewlines))), SIGHUP)
+        // It reads the settings by and by.
+        usleep(500_000)
+    }
+
+    /// Leads past the pooler to the same schema of the tests' server.
     var directURL: URL {
         get throws {
             let direct = try require(TestDatabase.url)
@@ -278,5 +295,45 @@ struct PoolerTests {
         try expectEqual(ConnectionTarget(require(TestDatabase.url)).isPooled, nil)
         expectThrows(PostgreSQLError.self) { try target("statement") }
         try expect(!target("transaction").url.contains("pooler"))
+    }
+
+    @Test func `a server that is started again behind a pooler may have lost saves, and is asked for new keys`() throws
+    {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let pooler = try Pooler(before: server)
+        let schema = try ConnectionTarget(pooler.url).quotedSchema
+        let stack = try ServerStack(pooler.url)
+        try insert(["Rome"], stack.context())
+        let before = try require(server.text("SELECT strata_version::text FROM \(schema).city"))
+        try stack.rename("Lost")
+        try expectEqual(names(stack.context()), ["Lost"])
+        // As a crash does that loses the last save.
+        try server.connection().command("UPDATE \(schema).city SET name = 'Rome', strata_version = \(before)")
+        try server.halt()
+        try server.resume()
+        try expectEqual(names(stack.context()), ["Rome"])
+        try insert(["Oslo"], stack.context())
+        let keys = try server.connection().query("SELECT strata_id FROM \(schema).city ORDER BY name DESC").rows
+            .map { $0.int64(0) }
+        expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
+    }
+
+    @Test func `a pooler that leads to a server which has taken another's place gives keys of its own`() throws {
+        let primary = try PrivateServer(["synchronous_commit=on"])
+        let replica = try PrivateServer(following: primary)
+        let pooler = try Pooler(before: primary)
+        let schema = try ConnectionTarget(pooler.url).quotedSchema
+        let stack = try ServerStack(pooler.url)
+        try insert(["Rome"], stack.context())
+        try replica.catchUp(with: primary)
+        try primary.halt()
+        try replica.promote()
+        try pooler.lead(to: replica)
+        try insert(["Oslo"], stack.context())
+        try expectEqual(names(stack.context()), ["Oslo", "Rome"])
+        let keys = try replica.connection().query("SELECT strata_id FROM \(schema).city ORDER BY name DESC").rows
+            .map { $0.int64(0) }
+        // The upper bits of a key count the timelines.
+        expect(keys.count == 2 && keys[0] < 1 << 40 && keys[1] > 1 << 40, "\(keys)")
     }
 }

@@ -78,16 +78,29 @@ enum LossyMigration {
                     let count = try count(name, nil, stack.context)
                     return count == 0 ? [] : [finding(name, nil, "the entity goes, with \(count) objects")]
                 }
-                return try entity.lostProperties(mapping).compactMap { property in
+                let properties = try entity.lostProperties(mapping).compactMap { property in
                     let isToMany = (property as? NSRelationshipDescription)?.isToMany == true
-                    let predicate = NSPredicate(format: isToMany ? "%K.@count > 0" : "%K != nil", property.name)
-                    let count = try count(name, predicate, stack.context)
                     let kind = property is NSRelationshipDescription ? "relationship" : "attribute"
-                    return count == 0
-                        ? nil : finding(name, property.name, "the \(kind) goes, with the values of \(count) objects")
+                    return try loss(of: kind, isToMany ? "%K.@count > 0" : "%K != nil", name, property.name, stack)
                 }
+                let elements = try entity.lostElements.compactMap { path in
+                    try loss(of: "element", "%K != nil", name, path, stack)
+                }
+                return properties + elements
             }
         }
+    }
+
+    /// The finding of a property or an element that goes; `nil` if no object has a value there.
+    private static func loss(
+        of kind: String,
+        _ format: String,
+        _ entity: String,
+        _ path: String,
+        _ stack: MigrationStack
+    ) throws -> RowFinding? {
+        let count = try count(entity, NSPredicate(format: format, path), stack.context)
+        return count == 0 ? nil : finding(entity, path, "the \(kind) goes, with the values of \(count) objects")
     }
 
     private static func count(
@@ -123,5 +136,24 @@ extension InferredEntity {
                 }
             }
         }.sorted { $0.name < $1.name }
+    }
+
+    /// The key paths of the elements that composite attributes of the source lose, although the attributes stay.
+    fileprivate var lostElements: [String] {
+        attributes.flatMap { Self.lostElements(of: $0, path: $0.source?.name ?? "") }.sorted()
+    }
+
+    private static func lostElements(of attribute: InferredAttribute, path: String) -> [String] {
+        guard let former = attribute.source as? NSCompositeAttributeDescription else { return [] }
+        let kept = Set(attribute.elements.compactMap { $0.source?.name })
+        let lost = former.elements.filter { !kept.contains($0.name) }.flatMap { leaves(of: $0, path: path) }
+        return lost + attribute.elements.flatMap { lostElements(of: $0, path: "\(path).\($0.source?.name ?? "")") }
+    }
+
+    /// The key paths of the values in an element: its own, or those of its elements.
+    private static func leaves(of element: NSAttributeDescription, path: String) -> [String] {
+        let path = "\(path).\(element.name)"
+        guard let composite = element as? NSCompositeAttributeDescription else { return [path] }
+        return composite.elements.flatMap { leaves(of: $0, path: path) }
     }
 }

@@ -22,6 +22,10 @@ final class ChangeWatcher: @unchecked Sendable {
     /// The last number that was seen; the property after it is the timeline of the server that had it.
     private var last: Int64
     private var timeline: Int64?
+    /// The run of that server.
+    private var serverRun: ServerRun?
+    /// The changes of the server that were known when the connection was opened.
+    private var serverChanges = 0
     private var mayNotify = true
     private let seen = Locked(ContinuousClock.now)
 
@@ -89,7 +93,7 @@ final class ChangeWatcher: @unchecked Sendable {
         while !isStopped.load(ordering: .acquiring) {
             let wakesOthers = isAnnounced.exchange(false, ordering: .acquiringAndReleasing)
             do {
-                if let timeline = connection?.timeline, timeline != database.pool.currentTimeline { connection = nil }
+                if serverChanges != database.pool.serverChanges { connection = nil }
                 let current = try connection ?? listen()
                 connection = current
                 let start = ContinuousClock.now
@@ -121,6 +125,8 @@ final class ChangeWatcher: @unchecked Sendable {
     private var channel: String { Self.channel(of: database.pool.target.schema) }
 
     private func listen() throws -> Connection {
+        // This is read first: the connection may lead to the server before a later change.
+        let changes = database.pool.serverChanges
         let connection = try database.pool.open(timeout: min(database.pool.timeout, Self.longestSilence))
         // Behind a pooler the connection does not receive the notifications of a session, so the thread only looks.
         if !connection.isPooled {
@@ -132,14 +138,17 @@ final class ChangeWatcher: @unchecked Sendable {
                 // A replica, or a server without LISTEN, sends no notifications. The thread only looks.
             }
         }
-        if timeline != nil, timeline != connection.timeline {
-            // The new server may lack the last transactions of the old one, and gives their numbers to others.
+        let isOtherRun = serverRun.flatMap { known in connection.serverRun.map { !known.isSame(as: $0) } } ?? false
+        if isOtherRun || (timeline != nil && timeline != connection.timeline) {
+            // The new server, or the new run of it, may lack the last transactions, and gives their numbers to others.
             let newest = try connection.query("SELECT last FROM strata_history").firstInt64
             last = min(last, newest ?? 0)
             engine()?.noteSetBack()
             told.withLock { $0 }?()
         }
         timeline = connection.timeline
+        serverRun = connection.serverRun ?? serverRun
+        serverChanges = changes
         mayNotify = true
         return connection
     }

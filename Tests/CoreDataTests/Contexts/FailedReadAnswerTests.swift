@@ -83,6 +83,30 @@ struct FailedReadAnswerTests {
         }
     }
 
+    @Test(arguments: [BreakableStack.Table.city, .photo, .tagsOfVenues], [0, 1])
+    func `a fetch that cannot prefetch throws, or reads the relationship when it is used`(
+        _ table: BreakableStack.Table,
+        _ batchSize: Int
+    ) throws {
+        let context = stack.context()
+        try context.insideQuietly {
+            let request = Guide.venues(sortedBy: "name")
+            request.relationshipKeyPathsForPrefetching = ["city", "photos", "tags"]
+            request.fetchBatchSize = batchSize
+            try broken.withoutTable(table) {
+                let error = expectThrows(CocoaError.self) {
+                    try context.performAndWait { () throws in
+                        let venue = try require(context.fetch(request).first)
+                        _ = (venue.name, venue.city?.name, venue.photos.count, venue.tags.count)
+                    }
+                }
+                expectEqual(error.flatMap { CoreDataFailure($0) }, .environment)
+            }
+            let venue = try require(context.fetch(request).first)
+            expect(venue.city?.name == "Porto" && venue.tags.count == 1 && venue.photos.isEmpty)
+        }
+    }
+
     @Test func `a fetch inside of a predicate that cannot be made fails the block and the save`() throws {
         let context = stack.context()
         let request = NSFetchRequest<City>(entityName: "City")

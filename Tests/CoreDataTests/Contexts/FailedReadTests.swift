@@ -123,6 +123,34 @@ struct FailedReadTests {
         expectEqual(name, "Porto")
     }
 
+    @Test func `fail a background task`() async throws {
+        let container = NSPersistentContainer(name: "guide", managedObjectModel: GuideModel.make())
+        let description = NSPersistentStoreDescription(url: stack.storeURL)
+        description.type = stack.kind.type.rawValue
+        container.persistentStoreDescriptions = [description]
+        container.loadPersistentStores { _, error in expect(error == nil) }
+        let coordinator = container.persistentStoreCoordinator
+        coordinator.unreportableErrorHandler = { _, _ in }
+        let id = try require(coordinator.managedObjectID(forURIRepresentation: cityID.uriRepresentation()))
+        try broken.hide(.city)
+        do {
+            let name = try await container.performBackgroundTask { context -> String in
+                let city: City = try typed(context.object(with: id))
+                return city.name
+            }
+            Issue.record("The task has returned \(name).")
+        } catch {
+            expectEqual(CoreDataFailure(error), .environment)
+        }
+        try broken.show(.city)
+        let name = try await container.performBackgroundTask { context -> String in
+            let city: City = try typed(context.object(with: id))
+            return city.name
+        }
+        expectEqual(name, "Porto")
+        for store in coordinator.persistentStores { try coordinator.remove(store) }
+    }
+
     @Test func `a block that throws by itself throws its own error`() throws {
         struct Own: Error {}
         let context = stack.context()

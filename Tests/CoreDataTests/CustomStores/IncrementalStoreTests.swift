@@ -3,6 +3,8 @@ import Expectations
 import TestSupport
 import Testing
 
+@testable import CoreDataEssentials
+
 private typealias Tag = TestSupport.Tag
 
 @Suite("Incremental stores")
@@ -359,6 +361,29 @@ struct IncrementalStoreTests {
         try stack.inContext { other throws in
             other.stalenessInterval = 0
             try expectEqual(other.fetch(venues())[0].price, 111)
+        }
+    }
+
+    @Test func `a fetch that cannot read whether a deleted object exists again throws, and leaves nothing out`() throws
+    {
+        let stack = try CustomStack.server(server)
+        let id = try stack.storeVenues(["a"])[0]
+        let context = stack.context()
+        try context.insideQuietly {
+            let venue = try context.get(id, Venue.self)
+            expectEqual(venue.name, "a")
+            let records = server.current.records
+            server.change { $0.records = [:] }
+            for store in stack.coordinator.openStores { store.cache.removeAll() }
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectIDsKey: [id]], into: [context])
+            expect(venue.isDeleted)
+            server.change { ($0.records, $0.fails) = (records, [.values]) }
+            let request = venues()
+            request.fetchBatchSize = 2
+            expectThrows(ServerDown.self) { _ = try context.fetch(request) }
+            server.change { $0.fails = [] }
+            try expectEqual(context.fetch(request), [venue])
+            expect(!venue.isDeleted && venue.name == "a")
         }
     }
 

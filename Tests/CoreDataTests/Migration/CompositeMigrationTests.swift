@@ -130,4 +130,43 @@ struct CompositeMigrationTests {
         }
         expect(error.localizedDescription.contains("street"), "\(error)")
     }
+
+    @Test func `an element that goes with its values is named, and kept`() throws {
+        let store = try AgingStore(.migrating)
+        let refusing: [AnyHashable: Any] = [NSPersistentStoreAllowsLossyMigrationOption: false]
+        func nested(_ elements: [NSAttributeDescription]) -> NSAttributeDescription {
+            let inner = NSCompositeAttributeDescription()
+            (inner.name, inner.isOptional, inner.elements) = ("inner", true, elements)
+            return inner
+        }
+        let all = Self.model("1", [attribute("city"), Self.zip(true), nested([attribute("door"), attribute("bell")])])
+        try store.use(all) { context in
+            context.insert("A", ["name": "without"])
+            let with = context.insert("A", ["name": "with"])
+            with.setValue("Bonn", forKeyPath: "place.city")
+            with.setValue("3", forKeyPath: "place.inner.door")
+            try context.save()
+        }
+        let changes: [(elements: [NSAttributeDescription], lost: [String])] = [
+            ([Self.zip(true), nested([attribute("door"), attribute("bell")])], ["A.place.city: "]),
+            ([attribute("city"), nested([attribute("bell")])], ["A.place.inner.door: "]),
+            ([Self.zip(true)], ["A.place.city: ", "A.place.inner.door: "]),
+            ([], ["A.place: "]),
+        ]
+        for (index, change) in changes.enumerated() {
+            let model = Self.model("refused \(index)", change.elements)
+            let error = try require(expectThrows(CocoaError.self) { try store.use(model, refusing) { _ in } })
+            expectEqual(error.code, .migration)
+            for lost in change.lost { expect(error.localizedDescription.contains(lost), "\(error)") }
+            expectEqual((error.userInfo[NSDetailedErrorsKey] as? [CocoaError])?.count, change.lost.count)
+        }
+        // Elements without values go.
+        let less = Self.model("2", [attribute("city"), nested([attribute("door")])])
+        let city = try store.use(less, refusing) { context in
+            let found = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "A"))
+            expectEqual(found.compactMap { $0.value(forKeyPath: "place.inner.door") as? String }, ["3"])
+            return found.compactMap { $0.value(forKeyPath: "place.city") as? String }
+        }
+        expectEqual(city, ["Bonn"])
+    }
 }

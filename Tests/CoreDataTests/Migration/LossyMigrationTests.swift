@@ -205,6 +205,28 @@ struct LossyMigrationTests {
         expect(load() == nil)
     }
 
+    @Test func `a variable of the environment allows it, and each migration writes one line that names the loss`()
+        async throws
+    {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            setenv("com.apple.CoreData.AllowsLossyMigration", "1", 1)
+            let store = try AgingStore()
+            let plain: [AnyHashable: Any] = [NSPersistentStoreAllowsLossyMigrationOption: false]
+            try store.use(ModelSketch.model("A: n String, x String"), plain) { context in
+                context.insert("A", ["x": "secret"])
+                try context.save()
+            }
+            try store.use(ModelSketch.model("A: n String"), plain) { context in
+                try require(context.count(for: NSFetchRequest<NSManagedObject>(entityName: "A")) == 1)
+            }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let lines = text.split(separator: "\n").filter { $0.hasPrefix("CoreData: migration: ") }
+        expectEqual(lines.count, 1)
+        expect(lines.first?.contains("property x of entity A is removed, with its values") == true, "\(text)")
+        expect(!text.contains("secret"))
+    }
+
     @Test func `a plan names what would be lost`() throws {
         let store = try AgingStore()
         try store.use(ModelSketch.model("A: n String, x String\nB: n String")) { context in

@@ -114,10 +114,12 @@ final class BatchedFetch {
     /// All objects except those that have gone; objects that the context does not know become faults without rows.
     ///
     /// If an object was deleted here and its row exists again, then it is included.
-    func objects(in context: NSManagedObjectContext) -> [NSManagedObject] {
+    ///
+    /// - Throws: An error of the store, if it cannot be read whether such a row exists again.
+    func objects(in context: NSManagedObjectContext) throws -> [NSManagedObject] {
         guard storeIndexes.isEmpty else {
-            return references.indices.map { object(at: $0, in: context) }.filter {
-                !$0.flags.contains(.gone) || context.isBack($0)
+            return try references.indices.map { object(at: $0, in: context) }.filter {
+                try !$0.flags.contains(.gone) || context.isBack($0)
             }
         }
         context.fileNewlySavedFaults()
@@ -139,7 +141,7 @@ final class BatchedFetch {
                 if let object = table[reference.key] {
                     // A deletion was saved or merged, either while the store was read, or before that and now the row
                     // exists again.
-                    if !object.flags.contains(.gone) || context.isBack(object) { result.append(object) }
+                    if try !object.flags.contains(.gone) || context.isBack(object) { result.append(object) }
                     continue
                 }
             }

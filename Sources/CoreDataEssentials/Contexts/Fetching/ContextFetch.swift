@@ -67,7 +67,7 @@ package struct ContextFetch {
 
     /// The objects of a fetch whose faults get their rows batch by batch.
     private func objects(of fetch: BatchedFetch, _ prefetches: [PrefetchStep]) throws -> [NSManagedObject] {
-        let found = fetch.objects(in: context)
+        let found = try fetch.objects(in: context)
         if !prefetches.isEmpty {
             // An object that already has its values triggers no read of a batch.
             let realised = found.filter { !$0.flags.contains(.fault) }
@@ -225,7 +225,7 @@ package struct ContextFetch {
         else { return nil }
         var partial = plan.asked(ofStore: store.number)
         partial.wantedSlots = slots
-        return context.partialObjects(from: try store.reader.rows(for: partial), slots, storeIndex: Int32(store.index))
+        return try context.partialObjects(from: store.reader.rows(for: partial), slots, storeIndex: Int32(store.index))
     }
 
     /// The objects that one store has found.

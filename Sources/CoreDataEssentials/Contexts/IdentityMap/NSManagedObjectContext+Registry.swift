@@ -449,9 +449,14 @@ extension NSManagedObjectContext {
 
     /// Whether the row of an object that was deleted here exists again; if so, the object shows the row.
     ///
+    /// - Throws: An error of the store: then it is not known whether the row exists.
     /// - Complexity: Reads the row.
-    final func isBack(_ object: NSManagedObject) -> Bool {
-        (try? existingObject(with: object.objectID)) === object
+    final func isBack(_ object: NSManagedObject) throws -> Bool {
+        do {
+            return try existingObject(with: object.objectID) === object
+        } catch let error as CocoaError where error.code == .managedObjectReferentialIntegrity {
+            return false
+        }
     }
 
     static func missing(_ id: NSManagedObjectID, _ reason: String? = nil) -> CocoaError {
