@@ -225,7 +225,7 @@ extension SQLiteEngine {
             // Apple's framework does so too, for programs that remove the file afterwards. Without a folder no file is
             // made.
             _ = FileManager.default.createFile(atPath: url.path, contents: nil)
-        } else if try !isEmpty(url) {
+        } else {
             try SQLiteBoundary.run(.destroying, url) {
                 try withFile(url, options, access: .readWrite) { database in
                     try database.pool.writeWithoutTransaction { try $0.eraseAll() }
@@ -234,13 +234,6 @@ extension SQLiteEngine {
             }
         }
         try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
-    }
-
-    /// Whether a file has no bytes, which is a database without tables.
-    ///
-    /// Erasing such a database would wait for a lock until the deadline, even if no other program uses it.
-    private static func isEmpty(_ url: URL) throws -> Bool {
-        try (FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.intValue == 0
     }
 
     /// Removes a store that no program has open, with its external files.

@@ -47,6 +47,10 @@ struct InspectorMigrationTests {
     }
 
     private func run(_ arguments: String...) -> (code: ExitCode, lines: [String], complaints: [String]) {
+        run(arguments)
+    }
+
+    private func run(_ arguments: [String]) -> (code: ExitCode, lines: [String], complaints: [String]) {
         var lines: [String] = []
         var complaints: [String] = []
         let code = StrataCommand.run(arguments, print: { lines.append($0) }, complain: { complaints.append($0) })
@@ -116,6 +120,62 @@ struct InspectorMigrationTests {
         let lines = result.lines.flatMap { $0.split(separator: "\n") }
         expect(lines.contains("converted entity Item (2 objects, in place)"))
         expect(lines.contains { $0.hasPrefix("does not fit: Item.name") && $0.contains("1 objects have none") })
+    }
+
+    @Test(arguments: [[], ["--dry-run"]])
+    func `migrate goes by a mapping file between the models that it was given`(_ further: [String]) throws {
+        // The paths in the mapping file lead to models that are not here.
+        let models = ["V1", "V2"].map { Fixtures.url("migration/creatures/\($0).contents.xml").path }
+        let mapping = Fixtures.url("migration/creatures/V2.FromV1.xcmappingmodel")
+        let file = scratch.file("mapping.xcmappingmodel")
+        try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
+        // The policy is a class of the program that the mapping is from.
+        let text = try String(contentsOf: mapping.appendingPathComponent("xcmapping.xml"), encoding: .utf8)
+            .replacingOccurrences(
+                of: "Advanced_EvolutionDemo_V2_FromV1MigrationPolicy",
+                with: "NSEntityMigrationPolicy"
+            )
+        try Data(text.utf8).write(to: file.appendingPathComponent("xcmapping.xml"))
+        let creatures = scratch.file("creatures.sqlite")
+        let model = try NSManagedObjectModel(reading: URL(fileURLWithPath: models[0]))
+        for entity in model.entities { entity.managedObjectClassName = "NSManagedObject" }
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let added = try coordinator.addPersistentStore(type: .sqlite, at: creatures)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            let creature = NSEntityDescription.insertNewObject(forEntityName: "Creature", into: context)
+            creature.setValue(7, forKey: "numberOfFlagella")
+            try context.save()
+        }
+        try coordinator.remove(added)
+
+        let words = ["--store", creatures.path, "--from", models[0], "--to", models[1], "--mapping", file.path]
+        let result = run(["migrate"] + words + further)
+
+        expectEqual(result.code, .success, "\(result.complaints)")
+        expectEqual(result.lines.first, "Creature → Creature, by CreatureToCreature")
+        expect(!result.lines.joined().contains("lost"), "\(result.lines)")
+        let now = further.isEmpty ? models[1] : models[0]
+        let fetched = run("fetch", "--store", creatures.path, "--model", now, "--entity", "Creature", "--json").lines
+        // An inferred mapping would drop the number.
+        let key = further.isEmpty ? "numberOfFlippers" : "numberOfFlagella"
+        let object = try require(
+            try JSONSerialization.jsonObject(with: Data(try require(fetched.first).utf8)) as? [String: Any]
+        )
+        expectEqual(object[key] as? Int, 7, "\(fetched)")
+        expectEqual(run("verify", "--store", creatures.path, "--model", now).code, .success)
+    }
+
+    @Test func `a mapping file between other models is refused, and changes nothing`() throws {
+        let before = try Data(contentsOf: URL(fileURLWithPath: store))
+        let mapping = Fixtures.url("migration/creatures/V2.FromV1.xcmappingmodel").path
+
+        let result = run("migrate", "--store", store, "--to", versions[1], "--mapping", mapping)
+
+        expectEqual(result.code, .failure)
+        expect(!result.complaints.isEmpty)
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: store)), before)
     }
 
     @Test func `migrate asks for --from where the store keeps no copy of its model`() throws {

@@ -217,15 +217,16 @@ struct SQLiteFilesTests {
         expect(store.identifier != nil)
     }
 
-    @Test(arguments: [false, true])
-    func `a store that is empty is destroyed at once, and made anew afterwards`(_ wasStore: Bool) throws {
+    @Test(arguments: ["no store", "WAL", "DELETE", "TRUNCATE"])
+    func `a store is destroyed at once whatever journal it has, and so is an empty file`(_ journal: String) throws {
         let folder = try StoreFolder()
         let url = folder.file()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: Self.photos())
-        if wasStore {
-            try coordinator.remove(coordinator.addPersistentStore(type: .sqlite, at: url))
-        } else {
+        if journal == "no store" {
             try Data().write(to: url)
+        } else {
+            let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["journal_mode": journal]]
+            try coordinator.remove(coordinator.addPersistentStore(type: .sqlite, at: url, options: options))
         }
         for _ in 1...3 {
             try coordinator.destroyPersistentStore(
@@ -237,6 +238,23 @@ struct SQLiteFilesTests {
         try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.url.path), [url.lastPathComponent])
         let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
         expect(store.identifier != nil)
+    }
+
+    @Test func `a backup is destroyed at once`() throws {
+        let folder = try StoreFolder()
+        let harness = try StoreHarness(Self.photos(), in: folder)
+        try harness.insert(harness.row("Photo", -1, ["pixels": Data([1])]))
+        let copy = folder.file("copy.sqlite")
+        try harness.coordinator.backUp(harness.store, to: copy)
+
+        try NSPersistentStoreCoordinator(managedObjectModel: Self.photos()).destroyPersistentStore(
+            at: copy,
+            type: .sqlite,
+            options: [NSPersistentStoreTimeoutOption: 1]
+        )
+        expectThrows(CocoaError.self) {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: copy)
+        }
     }
 
     @Test func `what is no database is destroyed by force only`() throws {

@@ -27,8 +27,15 @@ enum MigrateCommand: Command {
             try NSMappingModel(reading: URL(fileURLWithPath: $0), from: source, to: destination)
         }
         let mayDropValues = arguments.has("--allow-loss")
-        let plan = try NSMigrationPlan(forStoreAt: url, from: source, to: destination)
-        print(plan.description)
+        if let mapping {
+            // A plan is about an inferred mapping: it would count values as lost that this one moves.
+            for step in mapping.entityMappings {
+                let names = [step.sourceEntityName, step.destinationEntityName].map { $0 ?? "nothing" }
+                print("\(names[0]) → \(names[1]), by \(step.name ?? "a mapping without a name")")
+            }
+        } else {
+            print(try NSMigrationPlan(forStoreAt: url, from: source, to: destination).description)
+        }
         if let backup = arguments["--backup"] {
             let copy = URL(fileURLWithPath: backup)
             guard !FileManager.default.fileExists(atPath: copy.path) else {

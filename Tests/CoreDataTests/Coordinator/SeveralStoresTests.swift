@@ -107,18 +107,22 @@ struct SeveralStoresTests {
         }
     }
 
-    @Test func `a file of an entity and its sub-entity opens with a configuration that lists the entity`() throws {
+    @Test(arguments: [NSSQLiteStoreType, NSBinaryStoreType])
+    func `a file of an entity and its sub-entity opens with a configuration that lists the entity`(
+        _ name: String
+    ) throws {
+        let type = NSPersistentStore.StoreType(rawValue: name)
         let folder = try ScratchFolder()
-        let url = folder.file("guide.sqlite")
+        let url = folder.file("guide.store")
         let first = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try first.remove(first.addPersistentStore(type: .sqlite, configuration: nil, at: url))
-        let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
+        try first.remove(first.addPersistentStore(type: type, configuration: nil, at: url))
+        let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: type, at: url)
         let model = try Self.guide()
         expect(model.isConfiguration(withName: "Listed", compatibleWithStoreMetadata: metadata))
         expect(!model.isConfiguration(withName: "People", compatibleWithStoreMetadata: metadata))
         expectEqual(model.entities(forConfigurationName: "Listed")?.contains { $0.name == "Bar" }, false)
         let second = NSPersistentStoreCoordinator(managedObjectModel: model)
-        let store = try second.addPersistentStore(type: .sqlite, configuration: "Listed", at: url)
+        let store = try second.addPersistentStore(type: type, configuration: "Listed", at: url)
         expectEqual(store.configurationName, "Listed")
     }
 
