@@ -4,7 +4,7 @@ import Foundation
 import StrataInspector
 import Testing
 
-/// What articles and the template of `strata new` show compiles.
+/// The code that articles and the template of `strata new` show compiles.
 @Suite("Code that is shown")
 struct ArticleTests {
     /// The pages of Docs/ that show Swift.
@@ -35,7 +35,7 @@ struct ArticleTests {
     @Test(.enabled(if: ShownProgram.canRun))
     func `each block of the other articles, of the README and of symbols compiles and runs`() throws {
         let articles = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
-        // The other product is there in some builds only; manifests and bridges are compiled below.
+        // Only some builds have `CoreDataPostgreSQL`. Other tests below compile manifests and bridges.
         let others = articles.filter {
             $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("Bridge")
         }
@@ -47,23 +47,23 @@ struct ArticleTests {
             ]
         )
         expect(examples.count > 200)
-        // All in one program: most of the time goes to what each call of the compiler begins with.
+        // One program holds all of them: most of the time goes to the start of each call of the compiler.
         let places = Set(others.map(\.place))
         let ran = try ShownProgram.run(Self.program(articles.filter { !places.contains($0.place) } + examples))
         let wrong = (ran.complaints + ran.output).split(separator: "\n").filter {
             $0.contains("error:") || $0.hasPrefix("FAILED")
         }
-        // A block that stops the program is the last that was named.
+        // The last block that is named is the one that stopped the program.
         let said = wrong.isEmpty ? String((ran.complaints + ran.output).suffix(3000)) : wrong.joined(separator: "\n")
         expect(ran.succeeded, "\(said)")
     }
 
-    /// A program that runs blocks one after the other, each with a store of its own.
+    /// A program that runs blocks one after the other, each with a separate store.
     private static func program(_ blocks: [ShownCode]) -> [String: String] {
         var files = ["Guide.swift": shownGuide]
         var calls = ""
         for (number, block) in blocks.enumerated() {
-            // Some blocks in each file: a file costs the compiler something too.
+            // Several blocks share a file, since each file costs the compiler time too.
             files["Blocks\(number % 16).swift", default: "import CoreData\nimport Synchronization\n"] +=
                 block.wrapped(number).replacing("/var/backups", with: "\\(FileManager.default.currentDirectoryPath)")
             calls += "    (\"\(block.place)\", { try await Block\(number).run() }),\n"
@@ -80,7 +80,7 @@ struct ArticleTests {
             }
             // A block that does not end fails.
             alarm(600)
-            // In a table: what hundreds of calls that are awaited in one function cost the compiler grows with their square.
+            // A table: many awaited calls in one function would cost the compiler time that grows with their square.
             let blocks: [(place: String, body: @MainActor () async throws -> Void)] = [
             \(calls)
             ]
@@ -135,7 +135,7 @@ struct ArticleTests {
         try expectEqual(ShownProgram.complaints(files), "")
     }
 
-    /// As much of the packages as the bridges use, with the same signatures.
+    /// The parts of the packages that the bridges use, with the same signatures.
     private static let others = """
         struct Timer {
             init(label: String, dimensions: [(String, String)]) {}

@@ -5,7 +5,7 @@ import Testing
 
 @testable import StrataInspector
 
-/// What `strata` does with stores in operation.
+/// How `strata` works with stores in operation.
 @Suite("strata in operation")
 struct CommandTests {
     private func run(_ words: String...) -> (code: ExitCode, lines: [String], complaints: [String]) {
@@ -51,7 +51,7 @@ struct CommandTests {
         expectEqual(run("verify", "--store", stack.storeURL.path).code, .success)
     }
 
-    @Test func `history lists transactions, tells of consumers, and purges what all have read`() throws {
+    @Test func `history lists transactions, lists consumers, and purges what all have read`() throws {
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
         for name in ["Porto", "Faro", "Braga"] { try stack.addCities([name]) }
         let uuid = try require(stack.coordinator.persistentStores.first?.identifier)
@@ -116,7 +116,7 @@ struct CommandTests {
 
     @Test func `what is exported and imported again is the same, keys apart`() throws {
         let stack = try filled()
-        // So that the new keys are others.
+        // The deletion leaves a gap, so the import gives other keys.
         let context = stack.context()
         try context.performAndWait { () throws in
             let first = try require(
@@ -162,13 +162,13 @@ struct CommandTests {
         for key in 1...Int64(300_000) where try !keys.add(key, key * 7, of: key % 2 == 0 ? "Venue" : "City") {
             Issue.record("\(key) was there already")
         }
-        // SQLite's default is 2,000 KiB; the table has some 15 bytes a row.
+        // SQLite's default cache has 2,000 KiB. The table needs some 15 bytes a row.
         expect(keys.bytesInMemory < 3_000_000)
         try expect(keys.key(300_000, of: "Venue") == 2_100_000 && keys.key(300_000, of: "City") == nil)
         try expect(!keys.add(4, 1, of: "Venue") && keys.key(4, of: "Venue") == 28)
     }
 
-    /// Lines without keys: each object is named by what it holds.
+    /// Lines without keys: an object is named by its values.
     private func normalised(_ lines: [String]) -> [String] {
         lines.map { $0.replacing(/\/p\d+/, with: "") }.sorted()
     }

@@ -1,7 +1,7 @@
 import CoreData
 import TestSupport
 
-/// An instrument that keeps what it is told.
+/// An instrument that keeps the events that it gets.
 struct EventLog: CoreDataInstrument {
     private let events = Shared<[CoreDataEvent]>([])
 
@@ -16,7 +16,7 @@ struct EventLog: CoreDataInstrument {
 }
 
 extension Stack {
-    /// A stack whose coordinator tells a log what it does.
+    /// A stack whose coordinator reports its work to a log.
     convenience init(_ kind: StoreKind, _ log: EventLog, options: [AnyHashable: Any]? = nil) throws {
         try self.init(kind, model: GuideModel.make(), options: options)
         coordinator.instrument = log

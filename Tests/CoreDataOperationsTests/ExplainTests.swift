@@ -14,7 +14,7 @@ struct ExplainTests {
         return model
     }
 
-    @Test func `the statement, the plan and the index are told, and no value`() throws {
+    @Test func `the statement, the plan and the index are shown, and no value`() throws {
         let stack = try Stack(.sqlite, model: Self.indexed())
         let context = stack.context()
         try context.performAndWait { () throws in

@@ -8,7 +8,7 @@ struct InstrumentTests {
     private let log = EventLog()
 
     @Test(arguments: StoreKind.allCases)
-    func `a save and a fetch are told with their rows, context and entity`(kind: StoreKind) throws {
+    func `a save and a fetch are reported with their rows, context and entity`(kind: StoreKind) throws {
         let stack = try Stack(kind, log)
         try stack.addCities(["Faro", "Porto"])
         let context = stack.context("reading")
@@ -44,7 +44,7 @@ struct InstrumentTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a fault that the row cache cannot fill is told, and one that it can is not`(kind: StoreKind) throws {
+    func `a fault is reported if the row cache cannot fill it, and only then`(kind: StoreKind) throws {
         let stack = try Stack(kind, log)
         let ids = try stack.addCities(["Faro"])
         let store = try require(stack.coordinator.openStores.first)
@@ -64,7 +64,7 @@ struct InstrumentTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a conflict is told, its error, and the retry`(kind: StoreKind) throws {
+    func `a conflict, its error and the retry are reported`(kind: StoreKind) throws {
         let stack = try Stack(kind, log)
         let ids = try stack.addCities(["Faro"])
         let (first, second) = (stack.context("first"), stack.context("second"))
@@ -87,7 +87,7 @@ struct InstrumentTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a merge, a batch and an asynchronous fetch are told`(kind: StoreKind) async throws {
+    func `a merge, a batch and an asynchronous fetch are reported`(kind: StoreKind) async throws {
         let stack = try Stack(kind, log)
         let following = stack.context("following")
         try following.performAndWait { () throws in
@@ -112,7 +112,7 @@ struct InstrumentTests {
         expect(batch.rows == 2 && batch.entity == "City" && batch.context == "working")
     }
 
-    @Test func `a wait for the writer is told with how long it took`() async throws {
+    @Test func `a wait for the writer is reported with its duration`() async throws {
         let stack = try Stack(.sqlite, log)
         let (holder, waiter) = (try stack.secondCoordinator(), stack.context("waiting"))
         let gate = Gate()
@@ -141,13 +141,13 @@ struct InstrumentTests {
         expect(save.storeTime >= wait.duration)
     }
 
-    @Test func `a checkpoint after a commit is told`() throws {
+    @Test func `a checkpoint after a commit is reported`() throws {
         let stack = try Stack(.sqlite, log, options: [NSSQLitePragmasOption: ["wal_autocheckpoint": "1"]])
         try stack.addCities((1...100).map { "City \($0)" })
         expect(log.kinds.contains(.checkpoint))
     }
 
-    @Test func `a migration is told with the file, and one that fails with its error`() throws {
+    @Test func `a migration is reported with its file, and with its error if it fails`() throws {
         let old = try Stack(.sqlite)
         try old.addCities(["Faro"])
         try old.coordinator.close()
@@ -163,7 +163,7 @@ struct InstrumentTests {
             try coordinator.close()
         }
         expectThrows(CocoaError.self) {
-            // What has no value in the old store, and may not be without one.
+            // The old store has no value for this attribute, and the attribute must have one.
             try open { $0?.properties.append(GuideModel.attribute("mayor", .string, optional: false)) }
         }
         try open { $0?.properties.append(GuideModel.attribute("mayor", .string)) }
@@ -173,7 +173,7 @@ struct InstrumentTests {
         expect(migrations.allSatisfy { $0.duration > .zero })
     }
 
-    @Test func `who sets no instrument is told nothing, and who takes it back is told no more`() throws {
+    @Test func `without an instrument nothing is reported, and no more once it is removed`() throws {
         let stack = try Stack(.memory, log)
         expect(stack.coordinator.instrument is EventLog)
         stack.coordinator.instrument = nil
@@ -181,7 +181,7 @@ struct InstrumentTests {
         expect(log.all.isEmpty && stack.coordinator.instrument == nil)
     }
 
-    @Test func `several instruments are told in their order`() {
+    @Test func `several instruments get events in their order`() {
         let second = EventLog()
         CoreDataInstruments(log, second).record(CoreDataEvent(kind: .save, rows: 3))
         expect(log.all.first?.rows == 3 && second.all.first?.rows == 3)

@@ -27,10 +27,10 @@ struct StatisticsTests {
         }
     }
 
-    @Test func `whoever asks for them keeps no context of others alive, not even for a moment`() async throws {
+    @Test func `statistics keep no context alive, not even for a moment`() async throws {
         let stack = try Stack(.memory)
         let ids = try stack.addCities(["Faro"])
-        // Counting goes through all contexts. So it takes most of the time of an answer.
+        // Each answer counts all contexts, so these make counting take most of its time.
         let others = (0..<2_000).map { _ in NSManagedObjectContext(.privateQueue) }
         defer { withExtendedLifetime(others) {} }
         let isOver = Atomic(false), hasBegun = Atomic(false)
@@ -38,7 +38,7 @@ struct StatisticsTests {
             while !isOver.load(ordering: .relaxed) {
                 _ = stack.coordinator.statistics()
                 hasBegun.store(true, ordering: .relaxed)
-                // Lets the others have the lock, which is not fair.
+                // The lock is not fair. The pause lets the other threads have it.
                 usleep(100)
             }
         }.value
@@ -57,7 +57,7 @@ struct StatisticsTests {
         return try context.performAndWait { UncheckedSendable(try context.existingObject(with: id)) }.value
     }
 
-    @Test func `a pinned version and a consumer that lags behind are told`() throws {
+    @Test func `a pinned version and a consumer that lags behind are reported`() throws {
         let stack = try Stack(.database, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
         try stack.addCities(["Faro"])
         let token = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
@@ -95,7 +95,7 @@ struct StatisticsTests {
         expectEqual(lags(), ["slow": 3, "quick": 1, "alike": 1])
         expectEqual(stack.coordinator.statistics().stores[0].historyLag.map(\.consumer), ["alike", "quick", "slow"])
 
-        // The second and the last transaction go.
+        // This deletes the second and the last transaction.
         let picking = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
         picking.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
         picking.fetchRequest?.predicate = NSPredicate(format: "transactionNumber IN {2, 4}")
@@ -103,7 +103,7 @@ struct StatisticsTests {
         expectEqual(lags(), ["slow": 1, "quick": 0, "alike": 0])
         try stack.addCities(["Évora"])
         expectEqual(lags(), ["slow": 2, "quick": 1, "alike": 1])
-        // Nothing is left to be read after a purge.
+        // After a purge nothing is left to read.
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
         expectEqual(lags(), ["slow": 0, "quick": 0, "alike": 0])
     }
@@ -125,7 +125,7 @@ struct CheckTests {
         try stack.addCities((1...10).map { "City \($0)" })
         let context = stack.context()
         let gate = Gate()
-        // The one connection is taken as long as the progress is being told.
+        // The only connection is in use while the progress is reported.
         async let found = context.fetch(citiesRequest(), progress: { if $0.completedRows > 0 { gate.stopOnce() } }) {
             $0.count
         }
@@ -162,7 +162,7 @@ struct ClosingTests {
             City(context: context).name = "Faro"
             do {
                 try context.save()
-                Issue.record("nobody may save")
+                Issue.record("a save has succeeded after closing")
             } catch {
                 expectEqual((error as? CocoaError)?.code, .persistentStoreOperation)
                 expect(CoreDataFailure(error) == .environment && error.localizedDescription.contains("close"))
@@ -232,7 +232,7 @@ struct ClosingTests {
 @Suite("Limits")
 struct LimitTests {
     @Test(arguments: StoreKind.allCases)
-    func `a context too many is told which limit it breaks, and others go on`(kind: StoreKind) throws {
+    func `one context too many gets an error that names the limit, and others go on`(kind: StoreKind) throws {
         let stack = try Stack(kind)
         expectEqual(stack.coordinator.limits, CoreDataLimits())
         stack.coordinator.limits.contexts = 2
@@ -259,12 +259,12 @@ struct LimitTests {
         for _ in 1...3 { try stack.addCities(["Faro"]) }
     }
 
-    @Test func `rows that nobody holds go beyond the limit, and those that are held stay`() throws {
+    @Test func `beyond the limit rows leave the cache, unless a context holds them`() throws {
         let stack = try Stack(.database)
         stack.coordinator.limits.rowCacheBytes = 1 << 20
         let cache = try require(stack.coordinator.openStores.first).cache
         let context = stack.context()
-        // About 4 MiB of rows, in portions that nobody holds for long.
+        // About 4 MiB of rows, in portions that the context soon lets go of.
         for portion in 1...40 {
             try context.performAndWait { () throws in
                 let cities = (1...200).map { _ in

@@ -10,17 +10,17 @@ struct PublicDeclaration {
     let name: String
     /// The lines of the documentation, without their slashes.
     let documentation: [String]
-    /// The names by which the body knows the parameters.
+    /// The names that the body uses for the parameters.
     var parameters: [String] = []
     var isReturning = false
-    /// Whether it throws errors of its own, and not only those of a closure.
+    /// Whether it throws other errors than those of a closure.
     var isThrowing = false
 
     var isType: Bool { ["class", "struct", "enum", "actor", "protocol"].contains(keyword) }
 
     var hasExample: Bool { documentation.contains("```swift") }
 
-    /// What the documentation leaves out.
+    /// The parts that the documentation leaves out.
     var gaps: [String] {
         let (names, topics) = topics
         var gaps = parameters.filter { !names.contains($0) }.map { "parameter \($0)" }
@@ -30,7 +30,7 @@ struct PublicDeclaration {
         return gaps
     }
 
-    /// The parameters that the documentation speaks of, and what else it has a line for.
+    /// The parameters that the documentation describes, and the other topics that it has a line for.
     private var topics: (names: [String], topics: [String]) {
         var (names, topics): ([String], [String]) = ([], [])
         var isInList = false
@@ -49,11 +49,11 @@ struct PublicDeclaration {
 }
 
 extension PublicDeclaration {
-    /// What clients see of some files.
+    /// The declarations of some files that clients see.
     ///
-    /// Left out is what overrides something, which has the documentation of that, and what nobody can call.
+    /// It leaves out declarations that clients cannot call, and overrides, which inherit their documentation.
     static func all(in files: [(path: String, text: String)]) -> [PublicDeclaration] {
-        // Types that clients do not see are known only when all files were read; their extensions are not seen either.
+        // Only after reading all files are the hidden types known. Their extensions are hidden too.
         var hidden: Set<String> = []
         for file in files { hidden.formUnion(PublicDeclarationReader.read(file, hidden: []).hidden) }
         return files.flatMap { PublicDeclarationReader.read($0, hidden: hidden).found }
@@ -157,7 +157,7 @@ private struct PublicDeclarationReader {
 
     /// Steps over the parameters and what follows them, up to the body.
     private mutating func readSignature(_ declaration: inout PublicDeclaration) {
-        // An operator's name is no word, and `init?` has a sign.
+        // An operator's name is no word, and the name `init?` ends with a sign.
         while let token = cursor.current, token.text != "(", token.text != "<" || cursor.following?.kind != .word {
             cursor.advance()
         }
@@ -171,7 +171,7 @@ private struct PublicDeclarationReader {
         guard cursor.isAt("->") else { return }
         cursor.advance()
         let isNothing = cursor.isAt("Void") || cursor.isAt("Never") || cursor.isAt("(") && cursor.following?.text == ")"
-        // What a macro expands to is said by its summary.
+        // The summary of a macro says how it expands.
         declaration.isReturning = !isNothing && declaration.keyword != "macro"
     }
 
@@ -196,7 +196,7 @@ private struct PublicDeclarationReader {
         cursor.move(to: end + 1)
     }
 
-    /// Whether the property at whose type the cursor is throws when it is read.
+    /// Whether reading the property can throw; the cursor is at the property's type.
     private func isThrowingProperty() -> Bool {
         var ahead = cursor
         while let token = ahead.current, token.text != "{", !token.startsLine { ahead.skipBalanced() }
@@ -218,7 +218,9 @@ private struct PublicDeclarationReader {
         (starts.firstIndex { $0 > token.range.lowerBound } ?? lines.count) - 1
     }
 
-    /// The comment above a declaration, whose attributes may be on lines of their own.
+    /// The comment above a declaration.
+    ///
+    /// Attributes may be on separate lines in between.
     private func documentation(above token: Token) -> [String] {
         var found: [String] = []
         for text in lines[..<line(of: token)].reversed() {

@@ -2,7 +2,7 @@ import Expectations
 import Foundation
 import Testing
 
-/// Who reads a public declaration's documentation learns how to call it.
+/// The documentation of a public declaration says how to call it.
 @Suite("Documentation of what is public")
 struct PublicDocumentationTests {
     /// The targets whose declarations clients of the products see.
@@ -38,7 +38,7 @@ struct PublicDocumentationTests {
         expect(Self.usedMost.values.map(\.count).reduce(0, +) >= 100)
     }
 
-    /// What code for Apple's framework uses most, by type.
+    /// The members that code for Apple's framework uses most, by type.
     private static let usedMost = [
         "NSPersistentContainer": [
             "init", "persistentStoreDescriptions", "loadPersistentStores", "viewContext", "newBackgroundContext",

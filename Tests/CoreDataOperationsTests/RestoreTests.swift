@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Backups that are put back while others work on the store.
+/// Backups that are restored while other threads work on the store.
 @Suite("Restoring")
 struct RestoreTests {
     private let scratch: ScratchFolder
@@ -69,12 +69,12 @@ struct RestoreTests {
         let failures = Locked<[String]>([])
         let rounds = DispatchSemaphore(value: 0)
         let writers = DispatchGroup()
-        // The second has a coordinator of its own, as another process has.
+        // The second writer has a separate coordinator, like another process.
         for (number, stack) in [(1, coordinator), (2, try open())] {
             writers.enter()
             Thread.detachNewThread {
                 for round in 1... {
-                    // One round begins after everything.
+                    // One last round begins after the restores have ended.
                     let isLast = isOver.load(ordering: .relaxed)
                     do { try Self.step(number, round, stack) } catch {
                         failures.withLock { $0.append("writer \(number), round \(round): \(error)") }

@@ -62,13 +62,13 @@ struct ShownCode {
     /// Whether it is a part of a manifest.
     var isManifest: Bool { code.contains("PackageDescription") || code.contains(".product(name:") }
 
-    /// A namespace with what the block declares, and a function that does what it does.
+    /// A namespace with the declarations of the block, and a function with its statements.
     ///
-    /// What the compiler says of it names the page and the line.
+    /// The compiler's messages about it name the page and the line.
     func wrapped(_ number: Int) -> String {
         var (declarations, statements) = ("", "")
         for piece in pieces where !piece.text.hasPrefix("import ") {
-            // So that the compiler names the line of the page.
+            // The compiler then names the line of the page.
             let text = "#sourceLocation(file: \"\(file)\", line: \(line + piece.line))\n\(piece.text)\n"
             if piece.isDeclaration { declarations += text } else { statements += text }
         }
@@ -114,7 +114,7 @@ struct ShownCode {
         return pieces
     }
 
-    /// What a block may use without saying where it comes from, in the order in which each can be made.
+    /// The names that a block may use without a declaration, in the order in which each can be made.
     private static let supplied: [(name: String, code: String)] = [
         ("folder", "let folder = Guide.newFolder()"),
         ("url", "let url = Guide.newFolder().appendingPathComponent(\"guide.sqlite\")"),
@@ -154,7 +154,7 @@ struct ShownCode {
         ),
     ]
 
-    /// Whether a name stands somewhere by itself, and not as a member or a label.
+    /// Whether a name is used by itself, and not as a member or a label.
     private static func isUsed(_ name: String, in text: String) -> Bool {
         func isPart(_ character: Character?) -> Bool {
             character.map { $0.isLetter || $0.isNumber || $0 == "_" } ?? false

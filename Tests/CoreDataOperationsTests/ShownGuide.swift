@@ -1,4 +1,5 @@
-/// What blocks of the documentation may take for granted: the classes of the guide, a store with some objects, and what they call themselves.
+/// The code that blocks of the documentation may use: the classes of the guide, a store with some objects, and
+/// helpers.
 let shownGuide = #"""
     import CoreData
     import Foundation
@@ -30,7 +31,7 @@ let shownGuide = #"""
             return folder
         }
 
-        /// With two cities and three venues.
+        /// A container with two cities and three venues.
         @MainActor static func container() throws -> NSPersistentContainer {
             let container = NSPersistentContainer(name: "Guide", managedObjectModel: try model())
             let url = newFolder().appendingPathComponent("guide.sqlite")
@@ -73,7 +74,7 @@ let shownGuide = #"""
             return token
         }
 
-        /// The last one, with its changes.
+        /// The last transaction, with its changes.
         @MainActor static func transaction(_ context: NSManagedObjectContext) throws -> NSPersistentHistoryTransaction {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: Date.distantPast)
             let result = try context.execute(request) as? NSPersistentHistoryResult
@@ -83,7 +84,7 @@ let shownGuide = #"""
             return transaction
         }
 
-        /// With the venues, in one section for each city.
+        /// A controller of the venues, with one section for each city.
         @MainActor static func controller(_ context: NSManagedObjectContext) throws -> NSFetchedResultsController<Venue> {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.sortDescriptors = ["city.name", "name"].map { NSSortDescriptor(key: $0, ascending: true) }
@@ -104,7 +105,7 @@ let shownGuide = #"""
             return model
         }
 
-        /// A store of the old model, with an object.
+        /// A store of the old model, with one object.
         static func oldStore() throws -> URL {
             let url = newFolder().appendingPathComponent("old.sqlite")
             let coordinator = NSPersistentStoreCoordinator(managedObjectModel: try oldModel())
@@ -123,7 +124,7 @@ let shownGuide = #"""
 
     func respond(_ text: String, type: String) {}
 
-    /// As a target has that the plugin `CoreDataModels` has made a bundle for.
+    /// `Bundle.module`, as in a target for which the plugin `CoreDataModels` has made a bundle.
     extension Bundle {
         static let module: Bundle = {
             let folder = Guide.newFolder()

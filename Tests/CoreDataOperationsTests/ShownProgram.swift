@@ -5,14 +5,14 @@ import Testing
 
 /// Compiles and runs programs against the module that the tests were built with.
 enum ShownProgram {
-    /// What the compiler says about files, warnings included; empty if it has nothing to say.
+    /// The compiler's messages about files, with warnings; empty if there are none.
     static func complaints(_ files: [String: String]) throws -> String {
         try inFolder(files) { folder, paths in
             try Program(running: ["swiftc", "-typecheck"] + (try compilerOptions()) + paths, in: folder).output
         }
     }
 
-    /// What is wrong with a manifest; empty if nothing is.
+    /// The problems of a manifest; empty if there are none.
     static func complaints(manifest: String) throws -> String {
         try inFolder(["Package.swift": manifest]) { folder, paths in
             let info = try Program(running: ["swiftc", "-print-target-info"], in: folder).output
@@ -24,14 +24,14 @@ enum ShownProgram {
         }
     }
 
-    /// What compiler and program have said, and whether both ended well.
+    /// The messages of the compiler and of the program, and whether both succeeded.
     struct Outcome {
         var complaints = ""
         var output = ""
         var succeeded = false
     }
 
-    /// Whether programs can be linked: with what was built for a sanitizer they cannot.
+    /// Whether programs can be linked, which modules that were built for a sanitizer do not allow.
     static var canRun: Bool {
         #if STRATA_TSAN
         false
@@ -49,7 +49,7 @@ enum ShownProgram {
                 return try FileManager.default.contentsOfDirectory(atPath: build.path)
                     .filter { $0.hasSuffix(".o") }.map { build.appendingPathComponent($0).path }
             }
-            // On two cores; a call that links as well cannot be shared out.
+            // This uses two cores. A call that links as well cannot be split.
             let compile = ["-Onone", "-c", "-enable-batch-mode", "-j2"]
             let built = try Program(running: ["swiftc"] + (try compilerOptions()) + compile + paths, in: folder)
             guard built.hasSucceeded else { return Outcome(complaints: built.output) }
@@ -64,7 +64,7 @@ enum ShownProgram {
         }
     }
 
-    /// What a program of the framework is linked from.
+    /// The modules from which a program that uses the framework is linked.
     private static let modules = [
         "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer",
         "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "StrataArchives",
@@ -79,7 +79,7 @@ enum ShownProgram {
             "-load-plugin-executable", products.appendingPathComponent("StrataMacros-tool").path + "#StrataMacros",
             "-I", products.appendingPathComponent("Modules").path,
             "-I", ShownCode.root.appendingPathComponent("Sources/CStrataSQLite").path,
-            // For the product that is there where libpq is.
+            // For the product that is part of the build where libpq is installed.
             "-I", ShownCode.root.appendingPathComponent("Sources/CStrataPostgreSQL").path,
             "-Xcc", "-I/usr/include/postgresql",
         ]

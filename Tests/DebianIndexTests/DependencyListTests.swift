@@ -47,11 +47,11 @@ struct MaintainerAddressTests {
         ("Open <end", "Open <end", "Open <end"),
         ("  Jane   <jane@example.org>  ", "Jane", "jane@example.org"),
     ])
-    func `name and address are told apart`(text: String, name: String, email: String) {
+    func `name and address are distinguished`(text: String, name: String, email: String) {
         expectEqual(MaintainerAddress(text), MaintainerAddress(name: name, email: email))
     }
 
-    @Test func `blank text is nobody`() {
+    @Test func `blank text gives no maintainer`() {
         expectEqual(MaintainerAddress(" \t"), nil)
     }
 }

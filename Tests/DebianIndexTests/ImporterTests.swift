@@ -65,7 +65,7 @@ struct ImporterTests {
         let broken = try Scratch()
         let index = try broken.index("Packages", numbers: 0..<1500)
 
-        // What a stopped import leaves: all small tables, and some of the batches.
+        // A stopped import leaves all small tables, and some of the batches.
         _ = try await broken.importAll([try broken.index("Part", numbers: 400..<900)], survey: [index], contexts: 1)
         let outcome = try await broken.importAll([index], contexts: 2)
 
@@ -75,7 +75,7 @@ struct ImporterTests {
 
     @Test func `contexts that meet over the same packages agree`() async throws {
         let scratch = try Scratch()
-        // Every index lists every package, so that the contexts get in each other's way all the time.
+        // Every index lists every package, so the contexts collide all the time.
         let indexes = try (0..<4).map { try scratch.index("Packages\($0)", numbers: 0..<600) }
 
         let outcome = try await scratch.importAll(indexes, contexts: 4)
@@ -251,7 +251,7 @@ struct ImporterProgramTests {
         let arguments = ["--index", index.path, "--store", scratch.storeURL.path, "--contexts", "2"]
 
         let killed = try Self.start(arguments)
-        // What it reports is saved; the rest is not.
+        // All packages that it reports are saved, and no others are.
         _ = try killed.errors.fileHandleForReading.readUntil(" %)")
         kill(killed.process.processIdentifier, SIGKILL)
         killed.process.waitUntilExit()
@@ -290,11 +290,11 @@ struct ImporterProgramTests {
 }
 
 extension FileHandle {
-    /// What comes in, up to and with the first piece that completes `text`.
+    /// The text that arrives, up to and with the first piece that completes `text`.
     fileprivate func readUntil(_ text: String) throws -> String {
         var read = Data()
         while true {
-            // Unlike read(upToCount:) this returns as soon as there is something.
+            // Unlike `read(upToCount:)`, this returns as soon as there is some text.
             let piece = availableData
             guard !piece.isEmpty else { break }
             read += piece
@@ -304,7 +304,7 @@ extension FileHandle {
     }
 }
 
-/// A folder with indexes and a store, gone with the value.
+/// A folder with indexes and a store, which is deleted with the value.
 private final class Scratch: Sendable {
     let folder: URL
     let storeURL: URL
@@ -326,7 +326,9 @@ private final class Scratch: Sendable {
         return try IndexFile(path: url.path)
     }
 
-    /// An index of made-up packages: 7 sections, 11 maintainers, and each package depending on the next and on `common`.
+    /// An index of made-up packages with 7 sections and 11 maintainers.
+    ///
+    /// Each package depends on the next one and on `common`.
     func index(_ name: String, numbers: Range<Int>) throws -> IndexFile {
         let stanzas = numbers.map { number in
             """
@@ -352,7 +354,7 @@ private final class Scratch: Sendable {
         Answers(container: try container(), limit: limit)
     }
 
-    /// Imports `files` as the program does, with the small tables of `survey` when that is given.
+    /// Imports `files` as the program does, with the small tables from `survey` if that is given.
     func importAll(
         _ files: [IndexFile],
         survey: [IndexFile]? = nil,
@@ -369,7 +371,7 @@ private final class Scratch: Sendable {
             .run(files, contexts: contexts) { _ in }
     }
 
-    /// Everything in the store but the keys and the dates of the import, as text.
+    /// The contents of the store as text, without the keys and the dates of the import.
     func snapshot() async throws -> Set<String> {
         let context = try container().newBackgroundContext()
         return try await context.perform {

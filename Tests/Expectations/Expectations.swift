@@ -1,19 +1,19 @@
 import Foundation
 import Testing
 
-// The plain expectations of the suites. Each `#expect` is expanded by the compiler, and its expansion checked anew: with it the largest
-// target took nearly twice as long to compile. The macros stay for what only they can do: exit tests, `throws: Never.self`, and helpers
-// that pass a source location on.
+// The suites use these plain expectations. The compiler has to expand each `#expect` and check its expansion, which
+// nearly doubled the time for the largest target. The macros remain where they are necessary: for exit tests, `throws:
+// Never.self`, and helpers that pass a source location on.
 
-/// Expects that something is true; otherwise records an issue with the text of the line that calls.
+/// Expects that something is true; otherwise records an issue with the text of the calling line.
 ///
 /// - Parameters:
-///   - condition: What shall be true.
-///   - comment: What to tell as well; made if the expectation fails.
-///   - fileID: The file that calls, and so for the others: nobody passes these.
-///   - filePath: Its path.
+///   - condition: The condition that shall be true.
+///   - comment: A further message, made only if the expectation fails.
+///   - fileID: The file of the call. Callers pass neither this nor the next three.
+///   - filePath: The path of the file.
 ///   - line: The line of the call.
-///   - column: Its column.
+///   - column: The column of the call.
 package func expect(
     _ condition: Bool,
     _ comment: @autoclosure () -> Comment? = nil,
@@ -29,13 +29,13 @@ package func expect(
 /// Expects that two values are equal; otherwise records an issue with both.
 ///
 /// - Parameters:
-///   - value: What came out.
-///   - expected: What should have.
-///   - comment: What to tell as well; made if the expectation fails.
-///   - fileID: The file that calls, and so for the others: nobody passes these.
-///   - filePath: Its path.
+///   - value: The actual value.
+///   - expected: The expected value.
+///   - comment: A further message, made only if the expectation fails.
+///   - fileID: The file of the call. Callers pass neither this nor the next three.
+///   - filePath: The path of the file.
 ///   - line: The line of the call.
-///   - column: Its column.
+///   - column: The column of the call.
 package func expectEqual<Value: Equatable>(
     _ value: Value,
     _ expected: Value,
@@ -53,17 +53,17 @@ package func expectEqual<Value: Equatable>(
     )
 }
 
-/// Takes the value out of an optional, without which the test cannot go on.
+/// Unwraps an optional; without a value the test cannot go on.
 ///
 /// - Parameters:
-///   - value: What shall be there.
-///   - comment: What to tell as well; made if there is nothing.
-///   - fileID: The file that calls, and so for the others: nobody passes these.
-///   - filePath: Its path.
+///   - value: The value that shall be there.
+///   - comment: A further message, made only if there is no value.
+///   - fileID: The file of the call. Callers pass neither this nor the next three.
+///   - filePath: The path of the file.
 ///   - line: The line of the call.
-///   - column: Its column.
+///   - column: The column of the call.
 /// - Returns: The value.
-/// - Throws: ``RequirementFailed`` if there is none, after an issue was recorded.
+/// - Throws: ``RequirementFailed`` if there is no value, after recording an issue.
 package func require<Value>(
     _ value: Value?,
     _ comment: @autoclosure () -> Comment? = nil,
@@ -81,16 +81,16 @@ package func require<Value>(
     throw RequirementFailed()
 }
 
-/// Requires that something is true, without which the test cannot go on.
+/// Requires that something is true; otherwise the test cannot go on.
 ///
 /// - Parameters:
-///   - condition: What shall be true.
-///   - comment: What to tell as well; made if it is false.
-///   - fileID: The file that calls, and so for the others: nobody passes these.
-///   - filePath: Its path.
+///   - condition: The condition that shall be true.
+///   - comment: A further message, made only if the condition is false.
+///   - fileID: The file of the call. Callers pass neither this nor the next three.
+///   - filePath: The path of the file.
 ///   - line: The line of the call.
-///   - column: Its column.
-/// - Throws: ``RequirementFailed`` if it is false, after an issue was recorded.
+///   - column: The column of the call.
+/// - Throws: ``RequirementFailed`` if the condition is false, after recording an issue.
 package func require(
     _ condition: Bool,
     _ comment: @autoclosure () -> Comment? = nil,
@@ -106,19 +106,19 @@ package func require(
 
 /// Ends a test that cannot go on.
 ///
-/// What is missing is told by the issue before it.
+/// The issue before it says what is missing.
 package struct RequirementFailed: Error {}
 
-/// Expects that something throws an error of a type; otherwise records an issue with what came instead.
+/// Expects that something throws an error of a type; otherwise records an issue with the actual outcome.
 ///
 /// - Parameters:
 ///   - type: The type of the error.
-///   - comment: What to tell as well; made if the expectation fails.
-///   - fileID: The file that calls, and so for the others: nobody passes these.
-///   - filePath: Its path.
+///   - comment: A further message, made only if the expectation fails.
+///   - fileID: The file of the call. Callers pass neither this nor the next three.
+///   - filePath: The path of the file.
 ///   - line: The line of the call.
-///   - column: Its column.
-///   - body: What shall throw.
+///   - column: The column of the call.
+///   - body: The code that shall throw.
 /// - Returns: The error; `nil` if the expectation has failed.
 @discardableResult
 package func expectThrows<Failure: Error, Result>(
@@ -142,17 +142,17 @@ package func expectThrows<Failure: Error, Result>(
     return nil
 }
 
-/// Expects that something throws an error of a type; otherwise records an issue with what came instead.
+/// Expects that something throws an error of a type; otherwise records an issue with the actual outcome.
 ///
 /// - Parameters:
 ///   - type: The type of the error.
-///   - comment: What to tell as well; made if the expectation fails.
-///   - isolation: The actor that calls.
-///   - fileID: The file that calls, and so for the others: nobody passes these.
-///   - filePath: Its path.
+///   - comment: A further message, made only if the expectation fails.
+///   - isolation: The actor of the caller.
+///   - fileID: The file of the call. Callers pass neither this nor the next three.
+///   - filePath: The path of the file.
 ///   - line: The line of the call.
-///   - column: Its column.
-///   - body: What shall throw.
+///   - column: The column of the call.
+///   - body: The code that shall throw.
 /// - Returns: The error; `nil` if the expectation has failed.
 @discardableResult
 package func expectThrows<Failure: Error, Result>(
@@ -177,7 +177,7 @@ package func expectThrows<Failure: Error, Result>(
     return nil
 }
 
-/// Takes what failing expectations tell, in place of issues: these functions have a test themselves.
+/// Gets the messages of failing expectations in place of issues, for the tests of these functions.
 @TaskLocal package var failureListener: (@Sendable (String) -> Void)?
 
 private func record(_ values: String?, _ comment: Comment?, _ place: SourceLocation) {
@@ -187,7 +187,7 @@ private func record(_ values: String?, _ comment: Comment?, _ place: SourceLocat
     Issue.record(Comment(rawValue: text), sourceLocation: place)
 }
 
-/// The line that calls; `nil` where the sources are not at hand.
+/// The text of the calling line; `nil` if the sources are not available.
 private func sourceLine(_ place: SourceLocation) -> String? {
     guard let text = try? String(contentsOfFile: place.filePath, encoding: .utf8) else { return nil }
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)

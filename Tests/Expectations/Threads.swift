@@ -2,15 +2,15 @@ import Foundation
 import StrataLocks
 import Testing
 
-/// Starts a thread of its own, so that a blocked body takes no thread from the test runner.
+/// Starts a new thread, so that a blocked body takes no thread from the test runner.
 ///
-/// - Parameter body: What it does.
+/// - Parameter body: The work of the thread.
 /// - Returns: The thread, which has to be joined.
 package func onThread(_ body: @escaping @Sendable () throws -> Void) -> JoinableThread {
     JoinableThread(body)
 }
 
-/// A thread whose end can be waited for, though not for ever.
+/// A thread whose end a test can await, with a time limit.
 package final class JoinableThread: Sendable {
     private let done = DispatchSemaphore(value: 0)
     private let failure = Locked<(any Error)?>(nil)
@@ -25,11 +25,11 @@ package final class JoinableThread: Sendable {
     /// Waits for the end of the thread.
     ///
     /// - Parameters:
-    ///   - fileID: The file that calls, and so for the others: nobody passes these.
-    ///   - filePath: Its path.
+    ///   - fileID: The file of the call. Callers pass neither this nor the next three.
+    ///   - filePath: The path of the file.
     ///   - line: The line of the call.
-    ///   - column: Its column.
-    /// - Throws: What the body has thrown; ``RequirementFailed`` if it has not ended after half a minute.
+    ///   - column: The column of the call.
+    /// - Throws: The error that the body has thrown; ``RequirementFailed`` if it has not ended after half a minute.
     package func join(
         fileID: String = #fileID,
         filePath: String = #filePath,
@@ -49,15 +49,15 @@ package final class JoinableThread: Sendable {
     }
 }
 
-/// Gives way to other threads until something holds.
+/// Yields to other threads until a condition holds.
 ///
 /// - Parameters:
-///   - fileID: The file that calls, and so for the others: nobody passes these.
-///   - filePath: Its path.
+///   - fileID: The file of the call. Callers pass neither this nor the next three.
+///   - filePath: The path of the file.
 ///   - line: The line of the call.
-///   - column: Its column.
-///   - condition: What shall hold.
-/// - Throws: ``RequirementFailed`` if it does not after half a minute.
+///   - column: The column of the call.
+///   - condition: The condition that shall hold.
+/// - Throws: ``RequirementFailed`` if it does not hold after half a minute.
 package func wait(
     fileID: String = #fileID,
     filePath: String = #filePath,

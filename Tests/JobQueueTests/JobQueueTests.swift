@@ -6,7 +6,7 @@ import Testing
 
 @testable import JobQueue
 
-/// A folder for a queue, which other processes may use too.
+/// A folder for a queue, which other processes may use as well.
 private final class QueueFolder {
     let url: URL
     let container: NSPersistentContainer
@@ -42,14 +42,16 @@ private final class QueueFolder {
     }
 }
 
-/// What a monitor draws, in order.
+/// The tables that a monitor draws, in order.
 private struct Drawing {
     private var texts: AsyncStream<String>.Iterator
     private(set) var tables: [String] = []
 
     init(_ texts: AsyncStream<String>) { self.texts = texts.makeAsyncIterator() }
 
-    /// Waits for a table with all of these lines; without lines for the end.
+    /// Waits for a table with all of these lines.
+    ///
+    /// Without lines it waits for the end.
     mutating func next(with lines: [String]) async {
         while let text = await texts.next() {
             tables.append(text)
@@ -63,7 +65,7 @@ struct JobQueueTests {
     @Test func `the classes make the model that the queue has always had`() throws {
         let model = try QueueStore.model.get()
 
-        // Of the file that the model was in before: stores of that time need no migration.
+        // The checksum is that of the former model file: stores from that time need no migration.
         expectEqual(model.versionChecksum, "g/90wc8qrl4xA92oQ1BueEGGvDMMD/0r7WEOzkFTGwo=")
         expectEqual(model.entitiesByName["Job"]?.indexes.map(\.name), ["byAvailability"])
         expectEqual(model.entitiesByName["Job"]?.managedObjectClassName, "JobQueue.Job")
@@ -115,7 +117,7 @@ struct JobQueueTests {
         expectEqual(status.doneByWorker.values.reduce(0, +), 200)
     }
 
-    @Test func `who ends a job after its lease has run out leaves nothing behind`() async throws {
+    @Test func `a job that ends after its lease has run out leaves nothing behind`() async throws {
         let folder = try QueueFolder()
         try await folder.enqueue(3)
         let (slow, fast) = (try folder.worker("slow", lease: 0), try folder.worker("fast"))
@@ -151,7 +153,7 @@ struct JobQueueTests {
         let claim = try require(try await slowContext.perform { try slow.claim(in: slowContext) }.first)
         try await expectEqual(fast.workOnce(in: fastContext), 1)
 
-        // The job is held as it was when it was claimed, so only the save can find out.
+        // The context keeps the job as it was when it was claimed, so only the save can find the other claim.
         let number = try await slowContext.perform { try slow.finish(claim, 0, in: slowContext) }
 
         expect(number == nil && slow.countsSoFar.expired == 1)
@@ -168,7 +170,7 @@ struct JobQueueTests {
         let early = try await first.perform { try worker.claim(in: first).count }
         expectEqual(early, 4)
 
-        // As a fetch gives them that began before the claim.
+        // A fetch that began before the claim would give these jobs.
         let claimed = try await second.perform {
             let request = NSFetchRequest<Job>(entityName: "Job")
             return try worker.take(try second.fetch(request), in: second).count
@@ -284,7 +286,7 @@ struct JobQueueTests {
         let path = folder.url.path
         try await folder.enqueue(5)
         let (drawn, drawing) = AsyncStream.makeStream(of: String.self)
-        // By itself it looks when the test is over.
+        // Without a commit the monitor would look again only after the test.
         let monitor = Monitor(container: folder.container, isTerminal: true, patience: 300) { drawing.yield($0) }
         let isOver = Shared(false)
         async let watching: Void = monitor.run { isOver.current }
@@ -307,7 +309,7 @@ struct JobQueueTests {
         let table = Monitor.table(status, 0)
         await drawings.next(with: Array(table.prefix(3) + table.suffix(1)))
         isOver.update { $0 = true }
-        // Rings once more.
+        // This commit rings the doorbell once more.
         try await folder.enqueue(6...6)
         try await watching
         drawing.finish()
@@ -322,19 +324,20 @@ struct JobQueueTests {
     }
 
     @Test(.timeLimit(.minutes(20)))
-    func `who waits for the doorbell does not miss that it rang between look and wait`() async {
+    func `a wait for the doorbell does not miss a ring between look and wait`() async {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
         let doorbell = Doorbell(coordinator)
         let count = doorbell.count
         NotificationCenter.default.post(name: .NSPersistentStoreRemoteChange, object: coordinator)
         await doorbell.wait(beyond: count, atMost: 300)
         expectEqual(doorbell.count, count + 1)
-        // Nobody rings.
+        // No commit rings the doorbell here.
         await doorbell.wait(beyond: count + 1, atMost: 0.01)
         expectEqual(doorbell.count, count + 1)
     }
 
-    // The steps are scripted, so the deadlines are for a machine that does nothing at all: others hold its threads up for long.
+    // The steps are scripted, so a correct program never reaches the deadlines. They are long since other programs may
+    // hold up its threads.
     @Test(.timeLimit(.minutes(10)))
     func `a process is paused when all of its threads stand still`() async throws {
         expectEqual(ThreadState(stat: "12 (a) R (b) T 1 12")?.standsStill, true)
@@ -358,7 +361,7 @@ struct JobQueueTests {
         }
         expectEqual(ThreadState.all(of: child.processID)?.allSatisfy { $0.letter == "T" }, true)
         #endif
-        // One that goes on is reported, with nobody waiting for the rest of the deadline.
+        // A process that goes on is reported without a wait for the rest of the deadline.
         await expectThrows(QueueError.self) {
             try await child.pause(within: 0) { _ in [ThreadState(stat: "1 (name) R 1")].compactMap(\.self) }
         }

@@ -1,6 +1,6 @@
 import CoreData
 
-// A model in Swift with something of everything, as somebody would write it.
+// A model in Swift that uses every feature, written as in an app.
 
 enum Stars: Int16 {
     case none, one, two, three
@@ -66,13 +66,13 @@ final class Bar: Place {
     @Managed(.default(3)) var beers: Int32
 }
 
-/// The entity has another name than the class.
+/// The entity's name differs from the name of the class.
 @ManagedObject(.name("City"))
 final class Town: NSManagedObject {
     @Managed var name: String
     @Managed(.count(1...9), .deleteRule(.cascade), .required) var places: [Place]
     @Managed(.noInverse) var twin: Town?
     @Managed(.fetched(where: "city == $FETCH_SOURCE AND beers > 2")) var bars: [Bar]
-    /// Not of the model.
+    /// This property is not part of the model.
     var text: String { "\(name), \(places.count)" }
 }

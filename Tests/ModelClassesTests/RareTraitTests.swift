@@ -8,7 +8,7 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-// What models rarely say.
+// Traits that models rarely use.
 
 final class ShoutingTransformer: ValueTransformer {
     override func transformedValue(_ value: Any?) -> Any? { (value as? String).map { Data($0.uppercased().utf8) } }

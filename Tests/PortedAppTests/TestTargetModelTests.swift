@@ -3,13 +3,13 @@ import Expectations
 import Foundation
 import Testing
 
-/// A class that is kept by hand, as an app may write it in its tests.
+/// A class that is written by hand, as an app may do in its tests.
 final class Borrower: NSManagedObject {
     @NSManaged var name: String
     @NSManaged var loans: Set<Loan>
 }
 
-/// A test target is built as an app is: with a model, generated classes and accessors of its own.
+/// A test target is built like an app: it has its model, generated classes and accessors.
 @Suite("A model in a test target")
 struct TestTargetModelTests {
     @Test func `a container finds the model of a test target by its name`() {

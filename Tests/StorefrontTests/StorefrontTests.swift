@@ -5,12 +5,12 @@ import Testing
 
 @testable import Storefront
 
-/// A server on a store and a port of its own.
+/// A server with a separate store and port.
 private final class Running: Sendable {
     let folder: URL
     let server: StorefrontServer
 
-    /// - Parameter database: Where the store is; `nil` for a file.
+    /// - Parameter database: The URL of the database; `nil` for a file.
     /// - Throws: Errors of opening the store.
     init(_ database: URL? = nil) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
@@ -35,7 +35,7 @@ private final class Running: Sendable {
     }
 }
 
-/// Runs what blocks on a thread of its own: the server needs those that tasks run on.
+/// Runs blocking code on a separate thread, since the server needs the threads that run tasks.
 private func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
@@ -70,7 +70,7 @@ struct StorefrontTests {
         try await running.server.stop()
     }
 
-    @Test func `what makes no sense, is not there or cannot be had is refused with its status`() async throws {
+    @Test func `requests that make no sense, or that cannot be met, are refused with their status`() async throws {
         let running = try Running()
         try await running.deliver("tea", 1)
         try await expect(
@@ -99,7 +99,7 @@ struct StorefrontTests {
         try await running.server.stop()
     }
 
-    @Test func `an import tells of its progress, and leaves out what is there`() async throws {
+    @Test func `an import reports its progress, and leaves out what is there`() async throws {
         let running = try Running()
         try await running.deliver("sku-7", 1)
         let products = (1...3000).map { ProductMessage(sku: "sku-\($0)", name: "n", priceCents: 1, stock: 2) }
@@ -164,7 +164,7 @@ struct StorefrontTests {
                 return text
             }
         }
-        // The stream has begun.
+        // The first order shows that the stream has begun.
         for await _ in placed { break }
         let order = OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 1)])
         try await expectEqual(running.place(order).status, 201)
@@ -212,7 +212,9 @@ struct StorefrontTests {
         try StorefrontStore.remove(at: url)
     }
 
-    /// Debian's package `chromium` brings the browser; without it there is nothing to open the page with.
+    /// Debian's package `chromium` brings the browser.
+    ///
+    /// Without it no test can open the page.
     static let chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
@@ -241,21 +243,21 @@ struct StorefrontTests {
                 String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
             }
         }
-        // What is ordered while the page is open comes by the feed alone.
+        // An order that comes while the page is open reaches it through the feed alone.
         try await until { running.server.feed.figures.listeners > 0 }
         try await expect(
             running.place(OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 1)])).status
                 == 201
         )
         try await until { running.server.feed.figures.latest.contains("Ada") }
-        // The browser shows what it has once nothing is loading any more: the stream has to end for that.
+        // The browser prints the page once nothing is loading any more, so the stream has to end first.
         try await running.server.stop()
         let page = try await reading.value
         expect(page.contains("<td>Grace</td><td>placed</td><td>invoice</td><td>5.00</td>"), "\(page)")
         expect(page.contains("<td>Ada</td><td>placed</td><td>invoice</td><td>2.50</td>"), "\(page)")
     }
 
-    @Test func `what the feed says was sent last reaches all who listen, though it ends then`() async throws {
+    @Test func `what the feed sends last reaches all listeners, though it ends then`() async throws {
         let running = try Running()
         for _ in 0..<20 {
             let feed = Feed(running.server.container)
@@ -273,7 +275,7 @@ struct StorefrontTests {
         try await running.server.stop()
     }
 
-    @Test func `a server that stops sends what was asked for before to those who are still there`() throws {
+    @Test func `a server that stops sends earlier answers to clients that are still there`() throws {
         var ends: [Int32] = [-1, -1]
         try require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
         let connection = HTTPConnection(ends[0])
@@ -297,7 +299,9 @@ struct StorefrontTests {
         expect(connection.hasGone)
     }
 
-    /// Waits for something that another thread or process does, for minutes at most: only what hangs fails.
+    /// Waits for the work of another thread or process.
+    ///
+    /// The limit is some minutes, so that only a hanging test fails.
     private func until(_ isTrue: () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(600)
         while !isTrue() {

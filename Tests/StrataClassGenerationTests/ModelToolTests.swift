@@ -5,7 +5,7 @@ import Testing
 
 @testable import StrataClassGeneration
 
-/// A folder with a model of two versions and a source file, as a target has them.
+/// A folder like a target's, with a model of two versions and a source file.
 private final class TargetFolder {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("model-tool-\(UUID().uuidString)")
     var model: URL { url.appendingPathComponent("Shop.xcdatamodeld") }
@@ -36,7 +36,7 @@ private final class TargetFolder {
         try Data("<model>\n\(lines)\n</model>".utf8).write(to: folder.appendingPathComponent("contents"))
     }
 
-    /// What the plugin asks for.
+    /// Runs the build that the plugin asks for.
     func build() -> Int32 {
         ModelTool.run([
             "build", "--module", "App", "--classes", file("Classes.swift").path, "--accessors",
@@ -52,7 +52,7 @@ private final class TargetFolder {
         return try require(PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any])
     }
 
-    /// When each file of the output was written.
+    /// The time at which each file of the output was written.
     func dates() throws -> [String: Date] {
         let paths = try FileManager.default.subpathsOfDirectory(atPath: url.path)
         return try Dictionary(
@@ -76,7 +76,7 @@ struct ModelToolTests {
         let names = try FileManager.default.contentsOfDirectory(atPath: target.file("out/Shop.momd").path).sorted()
         expectEqual(names, ["Shop 1.mom", "Shop 2.mom", "VersionInfo.plist"])
         let list = try target.versionInfo()
-        // The keys of Xcode's list.
+        // These are the keys of Xcode's list.
         expectEqual(
             list.keys.sorted(),
             [
@@ -171,7 +171,7 @@ struct ModelToolTests {
         let file = SourceFile(path: "/App/B.swift", text: source, module: "App")
         let build = ModelBuild(module: "App", models: [target.model], sources: [file])
 
-        // The class `A` is unknown only because the model is at fault.
+        // The class `A` is unknown only because the model has an error.
         try target.write("Shop 2", "<entity name=\"A\"/><entity name=\"A\"/>")
         let modelErrors = build.run().errors
         expect(modelErrors.count == 1 && modelErrors[0].contains("contents:"), "\(modelErrors)")

@@ -4,7 +4,9 @@ import Testing
 
 @testable import StrataClassGeneration
 
-/// The names that the compiler gives to accessors, compared with ours: if a toolchain changes them, this fails.
+/// Compares the names that the compiler gives to accessors with ours.
+///
+/// If a toolchain changes the names, then this fails.
 @Suite("Symbols of accessors", .enabled(if: Compiler.isThere, "needs swiftc and nm"))
 struct SymbolDifferentialTests {
     @Test(arguments: 1...6)
@@ -145,7 +147,7 @@ private struct RandomSource {
         return name.first?.isLetter == true ? name : "n" + name
     }
 
-    /// What the sources import beside the framework.
+    /// The module that the sources import besides the framework.
     static let other = """
         import CoreData
         open class Thing: NSManagedObject {}
@@ -171,7 +173,7 @@ private struct RandomSource {
         }
     }
 
-    /// Classes of which every third is nested.
+    /// Classes, a third of which are nested.
     mutating func source() -> String {
         let names = (0..<8).map { name().prefix(1).uppercased() + name() + "\($0)" }
         let spaces = names.indices.map { $0 % 3 == 2 ? name().prefix(1).uppercased() + name() + "Space\($0)" : nil }
@@ -197,9 +199,9 @@ private struct RandomSource {
 enum Compiler {
     static let isThere = (try? run("swiftc", ["--version"])) != nil && (try? run("nm", ["--version"])) != nil
 
-    /// What a file leaves for others to define in its own module.
+    /// The symbols that a file expects other files of its module to define.
     ///
-    /// With `other`, it imports a module `OtherKit` of that source.
+    /// With `other`, the file imports a module `OtherKit` with that source.
     static func undefinedSymbols(
         of source: String,
         named name: String,
@@ -212,7 +214,8 @@ enum Compiler {
         let (base, file) = (folder.appendingPathComponent("Base.swift"), folder.appendingPathComponent(name))
         try Data("import Foundation\nopen class NSManagedObject: NSObject {}\n".utf8).write(to: base)
         try Data(source.utf8).write(to: file)
-        // As in the framework: one module declares the class, and programs import another one, which hands it on.
+        // The framework does the same: one module declares the class, and programs import another one, which exports
+        // it again.
         let umbrella = folder.appendingPathComponent("Umbrella.swift")
         try Data("@_exported import CoreDataEssentials\n".utf8).write(to: umbrella)
         for (module, file) in [("CoreDataEssentials", base), ("CoreData", umbrella)] {

@@ -102,7 +102,7 @@ struct InspectorMigrationTests {
         expectEqual(run("verify", "--store", store, "--model", less.path).code, .success)
     }
 
-    @Test func `a dry run tells what rows stand in the way, and changes nothing`() throws {
+    @Test func `a dry run shows which rows stand in the way, and changes nothing`() throws {
         let before = try Data(contentsOf: URL(fileURLWithPath: store))
 
         expectEqual(run("migrate", "--store", store, "--to", versions[1], "--dry-run").code, .success)

@@ -68,12 +68,12 @@ struct InspectorOwnStoreTests {
         expectEqual(damaged.code, .problemsFound)
     }
 
-    @Test func `a value that cannot be decoded is told apart from nil`() throws {
+    @Test func `a value that cannot be decoded is distinguished from nil`() throws {
         let guide = try OwnStore()
         let absent = guide.run("fetch", "--entity", "City")
         expect(!absent.lines.contains { $0.contains("mayor") || $0.contains("colour") })
 
-        // Of a class that nobody knows, or damaged.
+        // The value's class is unknown, or the value is damaged.
         try guide.execute("UPDATE ZCITY SET ZMAYOR = X'010203'")
         let text = guide.run("fetch", "--entity", "City")
         expect(text.lines.contains { $0.contains("mayor") && $0.contains("cannot be decoded (3 bytes)") }, "\(text)")
@@ -88,7 +88,7 @@ struct InspectorOwnStoreTests {
             "\(damaged)"
         )
 
-        // By a transformer of somebody else's program, which is no damage.
+        // The value was made by a transformer of another program, which is no damage.
         try guide.execute("UPDATE ZCITY SET ZMAYOR = NULL, ZCOLOUR = X'01'")
         let foreign = guide.run("fetch", "--entity", "City")
         expect(foreign.lines.contains { $0.contains("colour") && $0.contains("cannot be decoded") }, "\(foreign)")
@@ -101,7 +101,8 @@ struct InspectorOwnStoreTests {
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
             let guide = try OwnStore()
             let array = try NSKeyedArchiver.archivedData(withRootObject: ["a"], requiringSecureCoding: true)
-            // Names as long as that of the class in the archive: of one module, inside another type, and mangled.
+            // The names are as long as that of the class in the archive: in one module, inside another type, and
+            // mangled.
             for name in ["Ab.Cdef", "A.Bc.De", "_TtC1Ab"] {
                 var archive = array
                 while let range = archive.range(of: Data("NSArray".utf8)) {
@@ -221,7 +222,7 @@ struct InspectorOwnStoreTests {
     }
 }
 
-/// A store that was made by a program, with the file of its model.
+/// A store that a program has made, with its model's file.
 private final class OwnStore {
     typealias Result = (code: ExitCode, lines: [String], complaints: [String])
 
@@ -283,7 +284,7 @@ private final class OwnStore {
 
     var isUntouched: Bool { get throws { try Data(contentsOf: store) == contents } }
 
-    /// The names of all files beside the store.
+    /// The names of all files in the store's folder.
     var files: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() } }
 
     func execute(_ script: String) throws { try Connection(path: store.path, access: .readWrite).execute(script) }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The inspector on stores that Apple's framework made")
 struct InspectorStoreTests {
-    /// Names an external file that is missing on purpose.
+    /// This store names an external file that is intentionally missing.
     private static let withMissingFile = "messaging-sanitised"
 
     @Test(arguments: AppleStores.pairs)
@@ -22,7 +22,7 @@ struct InspectorStoreTests {
             expectEqual(result.lines.count, 1)
             expectEqual(result.lines.first?.contains("external"), true)
         } else {
-            // Values of transformers that only the app has cannot be looked at.
+            // Values cannot be checked if only the app has their transformers.
             let lines = result.lines.filter { !$0.hasPrefix("note: ") }
             expectEqual(lines, ["\(copy.store.path) is sound."])
             expectEqual(result.code, .success)
@@ -102,7 +102,7 @@ struct InspectorStoreTests {
         expectEqual(plates, plates.sorted(by: >))
     }
 
-    /// Predicates, each with a query that counts what it has to find.
+    /// Predicates, each with a query that counts the objects to find.
     private static let predicates: [(store: String, entity: String, predicate: String, query: String)] = [
         (
             "bookmarks-ordered", "BookmarkEntity", "isFolder == YES AND children.@count > 0",
@@ -160,7 +160,7 @@ struct InspectorStoreTests {
         ("sync", "SyncFeatureEntity", "name != nil AND NOT name == ''", "ZSYNCFEATUREENTITY WHERE ZNAME > ''"),
     ]
 
-    /// The predicates whose stores are here.
+    /// The predicates whose stores exist here.
     private static let answerable = predicates.indices.filter { AppleStores.has(predicates[$0].store) }
 
     @Test(arguments: answerable)
@@ -197,7 +197,7 @@ struct InspectorStoreTests {
         expect(!result.complaints.isEmpty)
     }
 
-    @Test func `a store and a model that do not fit are told apart`() throws {
+    @Test func `a store and a model that do not fit are noticed`() throws {
         let sync = try require(AppleStores.pairs.first { $0.store.hasPrefix("sync") })
         let bookmarks = try require(AppleStores.pairs.first { $0.store.hasPrefix("bookmarks") })
         let copy = try StoreCopy(sync, model: bookmarks)
@@ -221,13 +221,13 @@ struct InspectorStoreTests {
         expect(schema.lines.contains { $0.hasPrefix("CREATE TABLE Z_PRIMARYKEY ") })
     }
 
-    /// Properties that have a value to print.
+    /// The properties whose values are printed.
     private static func keys(of entity: NSEntityDescription) -> [String] {
         Array(entity.attributesByName.keys) + Array(entity.relationshipsByName.keys)
     }
 }
 
-/// A copy of a store to look into, with the model of the pair or another.
+/// A copy of a store, with the model of the pair or another one.
 private final class StoreCopy {
     typealias Result = (code: ExitCode, lines: [String], complaints: [String])
 
@@ -245,7 +245,7 @@ private final class StoreCopy {
         var contents: [String: Data] = [:]
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: source + suffix) {
             let data = try Data(contentsOf: URL(fileURLWithPath: source + suffix))
-            // Written anew, since a copy keeps the permissions of a source that may be read-only.
+            // The file is written anew, since a copy would keep the permissions of a source that may be read-only.
             try data.write(to: URL(fileURLWithPath: store.path + suffix))
             contents[suffix] = data
         }

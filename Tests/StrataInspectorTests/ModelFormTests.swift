@@ -29,7 +29,7 @@ struct ModelFormTests {
 
         expectEqual(again.entityVersionHashesByName, model.entityVersionHashesByName)
         try expectEqual(Self.schema(again), Self.schema(model))
-        // What the editor has no field for is left out, and only compiled models have such things.
+        // The XML leaves out properties for which the editor has no field. Only compiled models have such properties.
         if !path.hasSuffix(".mom") { expectEqual(again, model) }
     }
 
@@ -48,7 +48,7 @@ struct ModelFormTests {
             again.entity("Place").attributesByName["name"]?.userInfo as? [String: String]
                 == ["label": "Name & title"]
         )
-        // Composite types are kept once, beside the entities.
+        // Composite types are stored once, beside the entities.
         expectEqual(ModelXMLWriter.text(of: model).components(separatedBy: "<composite name=\"Address\"").count, 2)
     }
 
@@ -84,7 +84,7 @@ struct ModelFormTests {
         try expectEqual(Self.ended(result.lines.joined(separator: "\n")), Self.ended(Self.text(of: url)))
     }
 
-    /// A model with parts that its descriptions have no place for.
+    /// A model with details that its description objects cannot hold.
     private static let detailed = """
         <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
         <model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0" lastSavedToolsVersion="21513" systemVersion="21G115" \
@@ -128,7 +128,7 @@ struct ModelFormTests {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             try Data(text.utf8).write(to: folder.appendingPathComponent("contents"))
         }
-        // The two differ in nothing that a model has.
+        // The two versions agree in everything that a model has.
         let current = ["_XCCurrentVersionName": "Library 2.xcdatamodel"]
         let list = try PropertyListSerialization.data(fromPropertyList: current, format: .xml, options: 0)
         try list.write(to: bundle.appendingPathComponent(".xccurrentversion"))
@@ -174,7 +174,7 @@ struct ModelFormTests {
         try expectEqual(Self.reread(model).entity("Book").attributesByName["price"]?.validationPredicates.isEmpty, true)
     }
 
-    /// A book whose price, author and place have rules.
+    /// A book with rules for its price, author and place.
     private static func book() -> NSManagedObjectModel {
         let price = attribute("price", .integer32) {
             $0.setValidationPredicates(
@@ -335,7 +335,7 @@ struct ModelFormTests {
             )
         }
         try expectEqual(NSManagedObjectModel(reading: output), NSManagedObjectModel(reading: Fixtures.url(path)))
-        // Nothing is replaced.
+        // An existing package is not replaced.
         expectEqual(Self.run("model", output.path, "--as", "xml", "--output", output.path).code, .usage)
     }
 
@@ -369,7 +369,7 @@ struct ModelFormTests {
 
     // MARK: - Differences
 
-    @Test("what differs is told property by property, and whether a mapping can be inferred")
+    @Test("differences are listed property by property, and whether a mapping can be inferred")
     func difference() throws {
         let old = try NSManagedObjectModel.parsing(
             """
@@ -452,7 +452,7 @@ struct ModelFormTests {
         String(decoding: try Data(contentsOf: file), as: UTF8.self)
     }
 
-    /// The text with one end of a line behind it.
+    /// The text with a line break at its end.
     private static func ended(_ text: String) -> String { text.hasSuffix("\n") ? text : text + "\n" }
 
     /// A model that is written as XML and read again.

@@ -37,7 +37,7 @@ struct DamagedPropertyListTests {
         }
     }
 
-    @Test func `a set, a fill byte and a kind that nobody knows are refused before Foundation sees them`() throws {
+    @Test func `a set, a fill byte and an unknown kind are refused before Foundation sees them`() throws {
         var bytes = try Self.binary(["a": [1, 2]])
         let array = try require(bytes.firstIndex(of: 0xA2))
         for kind: UInt8 in [0xB2, 0xC2, 0x72, 0x92, 0xE2, 0xF2, 0x0F, 0x00] {
@@ -48,7 +48,7 @@ struct DamagedPropertyListTests {
         expectEqual(Self.read(bytes)?["a"] as? [Int], [1, 2])
     }
 
-    /// The bytes before the end that say how wide offsets are, how many there are, and where they begin.
+    /// The bytes before the end: the width of offsets, their number, and the place where they begin.
     @Test func `a table of values that does not fit into the file is refused`() throws {
         let bytes = try Self.binary()
         for (place, value) in [(26, 0), (26, 9), (24, 0x7F), (24, 0xFF), (17, 0x7F), (8, 0x80), (2, 0xFF)] {

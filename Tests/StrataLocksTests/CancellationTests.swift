@@ -21,7 +21,7 @@ struct CancellationTests {
         expect(called.isCancelled && called.endsStatement)
     }
 
-    @Test func `a sleep ends by a call, by a cancellation before or amid it, or by its time`() throws {
+    @Test func `a sleep ends by a call, by a cancellation before or during it, or by its time`() throws {
         let waiter = Waiter()
         waiter.call()
         expectEqual(waiter.sleep(timeout: 0, cancellation: nil).0, .called)
@@ -39,7 +39,7 @@ struct CancellationTests {
         try sleeper.join()
     }
 
-    @Test func `a cancellation wakes who sleeps and who is about to, and nobody after the sleep`() {
+    @Test func `a cancellation wakes threads that sleep or are about to, and none after the sleep`() {
         let semaphore = DispatchSemaphore(value: 0)
         let (amid, before, after) = (Cancellation(), Cancellation(), Cancellation())
         amid.wake(semaphore)
@@ -69,7 +69,7 @@ struct CancellationTests {
         expectEqual(answer, "late")
     }
 
-    /// Counts how many there are.
+    /// An object whose living instances are counted.
     private final class Counted: Sendable {
         static let living = Atomic(0)
 
@@ -96,7 +96,7 @@ struct CancellationTests {
             expect(box.content.withLock { $0.count == 8000 && $0.aligned == SIMD8(repeating: 1) })
             expectEqual(Counted.living.load(ordering: .relaxed), 1)
         }
-        // A thread may hold its block for a moment after it has ended.
+        // After its end a thread may hold its block for another moment.
         try wait { Counted.living.load(ordering: .relaxed) == 0 }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 struct FairSemaphoreTests {
     private let semaphore = FairSemaphore(permits: 1)
 
-    /// What threads note in turn.
+    /// The notes of the threads, in order.
     private final class Notes: Sendable {
         private let entries = Locked<[String]>([])
 
@@ -17,7 +17,9 @@ struct FairSemaphoreTests {
         func add(_ entry: String) { entries.withLock { $0.append(entry) } }
     }
 
-    /// A thread that asks for a permit and notes how that ended, returned once it waits.
+    /// A thread that asks for a permit and notes the outcome.
+    ///
+    /// The function returns once the thread waits.
     private func waiting(
         as name: String,
         _ notes: Notes,
@@ -32,7 +34,9 @@ struct FairSemaphoreTests {
         return thread
     }
 
-    /// Whether there is a permit, which is taken then.
+    /// Whether there is a permit.
+    ///
+    /// If so, then it is taken.
     private func isFree(_ semaphore: FairSemaphore) -> Bool { semaphore.acquire(timeout: 0).name == "acquired" }
 
     @Test func `as many as there are permits come in at once, and the next one waits no longer than it may`() {
@@ -57,7 +61,7 @@ struct FairSemaphoreTests {
     // gives back; asks: has to wait   has
     // gives back; asks: has to wait         has
     // …
-    @Test func `permits go to whoever has waited longest, and nobody overtakes`() throws {
+    @Test func `permits go to the thread that has waited longest, and none overtakes`() throws {
         let notes = Notes()
         expect(isFree(semaphore))
         let threads = try ["a", "b", "c"].map { try waiting(as: $0, notes) }
@@ -74,7 +78,7 @@ struct FairSemaphoreTests {
         expect(isFree(semaphore))
     }
 
-    @Test func `who gives up, or is cancelled, leaves the queue, and takes no permit with it`() throws {
+    @Test func `a thread that gives up, or is cancelled, leaves the queue without a permit`() throws {
         let notes = Notes()
         let (before, amid) = (Cancellation(), Cancellation())
         expect(isFree(semaphore))
@@ -108,7 +112,7 @@ struct FairSemaphoreTests {
         expectEqual(notes.all, ["a acquired"])
     }
 
-    @Test func `who does not want to wait does not line up, and so is not called either`() {
+    @Test func `a thread that does not want to wait does not line up, and so is not called either`() {
         let cancellation = Cancellation()
         cancellation.cancel()
         expect(isFree(semaphore))

@@ -4,13 +4,15 @@ import StrataLocks
 import Testing
 
 #if FaultPoints
-/// What only builds with the trait `FaultPoints` have; in processes of their own, as handlers and switches count for a whole one.
+/// Features of builds with the trait `FaultPoints`.
+///
+/// They run in separate processes, since handlers and switches count for a whole process.
 @Suite("Fault points, in a build that has them")
 struct FaultPointTests {
     @Test func `a handler is called on the thread that reaches a point, and its error fails what can fail`() async {
         await #expect(processExitsWith: .success) {
             struct Failure: Error {}
-            /// On one thread.
+            /// Reaches all points on one thread.
             func check() throws {
                 for point in FaultPoint.allCases { try point.reach() }
                 FaultPoint.handle { point in
@@ -58,7 +60,7 @@ struct FaultPointTests {
         expectEqual(Set(FaultPoint.allCases.map(\.rawValue)).count, FaultPoint.allCases.count)
         expectEqual(FaultPoint.allCases.filter { $0.canFail }.count, 9)
         expectEqual(Set(FaultGuard.allCases.map(\.rawValue)).count, FaultGuard.allCases.count)
-        // The names on the command line of `stress`, and in the list of the page on reliability.
+        // These names are on the command line of `stress`, and in the list on the page about reliability.
         for name in [
             "no-failed-read-guard", "no-file-place-check", "no-loss-check", "no-version-marks", "no-revival-check",
             "no-doubt-asking",

@@ -1,4 +1,5 @@
-// Classes that the compiler expands while it builds the tests. That they compile, without a warning, is half the test.
+// The compiler expands these classes while it builds the tests. Half of the test is that they compile without a
+// warning.
 
 enum Priority: Int16 {
     case low
@@ -33,7 +34,9 @@ open class Place: NSManagedObject {
     #endif
 }
 
-/// A subclass of a class with a table, which overrides one of its properties.
+/// A subclass of a class with a table.
+///
+/// It overrides one of the properties.
 @ManagedObject
 public final class City: Place {
     @Managed
@@ -44,7 +47,7 @@ public final class City: Place {
             Countries.District
         >
     @Managed var ordered: [Countries.District]
-    /// Overrides the one of `Place`.
+    /// Overrides the property of `Place`.
     @Managed override public var rank: Int
 }
 
@@ -68,11 +71,11 @@ private class Hidden: NSManagedObject {
     static var readable: AnyKeyPath { \Hidden.value }
 }
 
-/// A class without properties of its own, whose table is its superclass's.
+/// A class without new properties, which has its superclass's table.
 @ManagedObject
 class Suburb: Place {}
 
-/// Every property is for another platform: the table is left as it was, without a warning.
+/// All properties are for another platform, so the table stays as it was, without a warning.
 @ManagedObject
 class Ghost: NSManagedObject {
     #if NOWHERE

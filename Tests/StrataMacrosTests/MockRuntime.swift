@@ -1,5 +1,5 @@
-// A runtime of the shape that the expansions call, so that the macros are tested by the compiler itself and without
-// the framework.
+// A runtime of the shape that the expansions need. With it the compiler itself tests the macros, without the
+// framework.
 
 @attached(accessor)
 @attached(peer, names: prefixed(_managed_))
@@ -14,14 +14,14 @@ macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObj
 
 /// Stands in for the framework's module.
 public enum CoreData {
-    /// Finds a property; cannot be copied, as the framework's cannot.
+    /// Finds a property; cannot be copied, like the framework's type.
     public struct ManagedProperty<Value>: ~Copyable, Sendable {
         let name: String
 
         init(_ name: String) { self.name = name }
     }
 
-    /// Tells what a class says of its entity.
+    /// Describes the entity of a class.
     public struct ManagedEntityInfo {
         let type: NSManagedObject.Type
 
@@ -42,15 +42,15 @@ public enum CoreData {
     }
 }
 
-/// What a property may hold without a conversion.
+/// The values that a property can hold without a conversion.
 protocol ManagedPropertyValue {
     static func managed(from value: Any?) -> Self
-    /// The value without a wrapping, so that nil can be told inside `Any`.
+    /// The value without wrapping, so that nil can be seen inside `Any`.
     var managed: Any? { get }
 }
 
 extension ManagedPropertyValue {
-    // A test that stores another type than it reads is a test that should stop.
+    // A test that stores another type than it reads should stop here.
     static func managed(from value: Any?) -> Self { value as! Self }
 
     var managed: Any? { self }
@@ -75,11 +75,11 @@ open class NSManagedObject: Hashable {
     /// Makes an object without values.
     public init() {}
 
-    /// What the class and its superclasses manage.
+    /// The properties that the class and its superclasses manage.
     open class var managedProperties: [CoreData.ManagedPropertyInfo] { [] }
     open class var managedEntity: CoreData.ManagedEntityInfo? { nil }
 
-    /// Objects are equal when they are the same.
+    /// Objects are equal if they are the same.
     public static func == (left: NSManagedObject, right: NSManagedObject) -> Bool { left === right }
 
     /// Hashes the identity.

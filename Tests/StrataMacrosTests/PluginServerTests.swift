@@ -114,7 +114,7 @@ private func framed(_ message: String) -> Data {
     withUnsafeBytes(of: UInt64(message.utf8.count).littleEndian) { Data($0) } + Data(message.utf8)
 }
 
-/// What the program did with an input.
+/// The output of the program for an input.
 private struct RunResult {
     let output: Data
     let errors: String
@@ -134,13 +134,13 @@ private struct RunResult {
     }
 }
 
-/// Runs the plugin that the build put beside the tests.
+/// Runs the plugin that the build has put beside the tests.
 private func run(_ input: Data) throws -> RunResult {
     let directory = try require(Bundle.main.executableURL).deletingLastPathComponent()
     let folder = FileManager.default.temporaryDirectory.appending(path: "StrataMacros-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
-    // Files and not pipes: nobody then has to read while the other side writes.
+    // These are files and not pipes, since a pipe would have to be read while the other side writes.
     let files = ["input", "output", "errors"].map { folder.appending(path: $0) }
     for file in files { try Data().write(to: file) }
     try input.write(to: files[0])

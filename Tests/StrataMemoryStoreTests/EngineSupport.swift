@@ -4,7 +4,9 @@ import StrataPredicates
 import StrataRows
 
 extension Row {
-    /// A row of some values; a negative key is a temporary one.
+    /// A row with some values.
+    ///
+    /// A negative key is a temporary one.
     static func new(_ layout: EntityLayout, _ key: Int64, _ values: [String: Any] = [:]) throws -> Row {
         let row = Row(layout: layout, key: key)
         try row.set(values)
@@ -18,7 +20,7 @@ extension Row {
         }
     }
 
-    /// How relationships name the row.
+    /// The reference by which relationships name the row.
     var identity: ObjectReference { ObjectReference(key: key, entity: layout.number) }
 
     subscript(_ name: String) -> Any? { layout.slot(named: name).flatMap { anyValue($0) } }
@@ -27,12 +29,12 @@ extension Row {
 
     func number(_ name: String) -> Double? { (self[name] as? NSNumber)?.doubleValue }
 
-    /// What the row refers to.
+    /// The key of the row that this row refers to.
     func target(_ name: String) -> Int64? { layout.slot(named: name).flatMap { reference($0) }?.key }
 }
 
 extension MemoryEngine {
-    /// Saves changes as a context does: once they are accepted, keys and versions go into the rows.
+    /// Saves changes as a context does: if the store accepts them, then keys and versions go into the rows.
     @discardableResult
     func save(_ changes: StoreChanges) throws -> (conflicts: [StoreConflict], reread: [Row]) {
         var reread: [Row] = []
@@ -46,7 +48,7 @@ extension MemoryEngine {
     @discardableResult
     func insert(_ rows: Row...) throws -> [StoreConflict] { try save(StoreChanges(inserted: rows)).conflicts }
 
-    /// Changes a row as somebody does who has read it.
+    /// Changes a row like a context that has read it.
     @discardableResult
     func update(_ row: Row, _ values: [String: Any]) throws -> [StoreConflict] {
         try save(StoreChanges(updated: [row.changed(values)])).conflicts
@@ -74,7 +76,7 @@ extension MemoryEngine {
         )
     }
 
-    /// The names of the items that a predicate holds for, in their order.
+    /// The names of the items that a predicate holds for, in order.
     func names(_ format: String? = nil) throws -> [String?] {
         try rows(for: plan(Warehouse.item, format, sortedBy: "name")).map { $0.text("name") }
     }
@@ -85,7 +87,7 @@ extension MemoryEngine {
 }
 
 extension Row {
-    /// The row with other values, for a save.
+    /// The row with other values, ready for a save.
     func changed(_ values: [String: Any]) throws -> RowUpdate {
         let next = copy()
         try next.set(values)
@@ -94,7 +96,7 @@ extension Row {
         return RowUpdate(row: next, baseVersion: version, changed: slots)
     }
 
-    /// The row to be deleted, or to be as it is.
+    /// A request to delete the row, or a check that it has not changed.
     var lock: RowDeletion { RowDeletion(layout: layout, key: key, baseVersion: version) }
 
     /// A change of one of its to-many relationships.
@@ -115,7 +117,7 @@ extension Row {
 }
 
 extension StoreConflict {
-    /// What is wrong, in a word, with the keys that it is about.
+    /// The problem, in a word, with the keys that it concerns.
     var summary: String {
         switch self {
         case .version(_, let key, let base, let persisted):

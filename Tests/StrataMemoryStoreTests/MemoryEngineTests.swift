@@ -49,7 +49,7 @@ struct MemoryEngineTests {
 
     // MARK: - What is refused
 
-    @Test func `whoever has not seen the newest version is refused, of all conflicts at once, and writes nothing`()
+    @Test func `a save that has not seen the newest version gets all conflicts at once, and writes nothing`()
         throws
     {
         let rows = try (1...4).map { try Row.new(Warehouse.item, Int64(-$0), ["name": "\($0)"]) }
@@ -162,7 +162,7 @@ struct MemoryEngineTests {
     // one                 another
     //                     item → shelf
     // deletes the shelf
-    @Test func `what somebody else has related to a row meanwhile is taken out when that is deleted`() throws {
+    @Test func `what another has related to a row meanwhile is taken out when the row is deleted`() throws {
         let (shelf, item) = (try Row.new(Warehouse.shelf, -1), try Row.new(Warehouse.item, -2))
         try engine.insert(shelf, item)
         try engine.update(item, ["shelf": shelf])
@@ -175,7 +175,7 @@ struct MemoryEngineTests {
 
     // MARK: - Derived attributes
 
-    @Test func `derived attributes follow what they are computed from, and the save tells the rows`() throws {
+    @Test func `derived attributes follow what they are computed from, and the save returns the rows`() throws {
         let (shelf, other) = (try Row.new(Warehouse.shelf, -1, ["label": "A"]), try Row.new(Warehouse.shelf, -2))
         let item = try Row.new(Warehouse.item, -3, ["name": "nut", "price": 2, "shelf": shelf])
         let second = try Row.new(Warehouse.item, -4, ["name": "bolt", "price": 3, "shelf": shelf])
@@ -255,7 +255,7 @@ struct MemoryEngineTests {
     //                           saves: waits
     // has it
     //                           is refused
-    @Test func `while a store is replaced others read, and who wants to write waits and is refused`() throws {
+    @Test func `while a store is replaced others read, and a writer waits and is refused`() throws {
         let item = try Row.new(Warehouse.item, -1, ["name": "nut"])
         try engine.insert(item)
         let copy = item.copy()

@@ -1,9 +1,11 @@
 import StrataRows
 
-/// A schema made without any model: what stands for descriptions lives for ever, as the schema does.
+/// A schema without a model.
 ///
-/// An `Item` has a code of its own and may lie on a `Shelf`, which counts its items and adds up their prices; a `Parcel` is an item too.
-/// Items have any number of `Tag`s, in an order, and tags any number of items.
+/// The objects that replace descriptions live for ever, as the schema does.
+///
+/// An `Item` has a code and may lie on a `Shelf`, which counts its items and adds up their prices. A `Parcel` is an
+/// item too. Items have any number of `Tag`s in an order, and tags have any number of items.
 enum Warehouse {
     private final class Description: Sendable {}
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Files and folders of models")
 struct ModelPackageTests {
-    /// A folder for one test, removed with the last reference to it.
+    /// A folder for one test, which is removed with the last reference to it.
     private final class Scratch {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
 
@@ -36,13 +36,15 @@ struct ModelPackageTests {
 
         func url(_ path: String) -> URL { folder.appendingPathComponent(path) }
 
-        /// The text of the model that is read, and where it was.
+        /// The text of the model that is read, and its file's name.
         func read(_ path: String = "Shop.xcdatamodeld") throws -> (text: String, file: String) {
             let contents = try ModelPackage.contents(at: url(path))
             return (String(decoding: contents.data, as: UTF8.self), contents.file.lastPathComponent)
         }
 
-        /// What is wrong with a model, of which every error tells the place.
+        /// The error about a model.
+        ///
+        /// Each error names the place.
         func fault(_ path: String = "Shop.xcdatamodeld") throws -> ModelError {
             let error = try require(expectThrows(ModelError.self) { try ModelPackage.contents(at: url(path)) })
             expect(error.file?.path.hasPrefix(folder.path) == true && error.message.contains(folder.path))
@@ -63,7 +65,7 @@ struct ModelPackageTests {
         expectEqual(ModelPackage.versions(at: scratch.url("Shop.mom")), [scratch.url("Shop.mom")])
     }
 
-    @Test func `of compiled versions the one is read that the folder's list names`() throws {
+    @Test func `the compiled version that the folder's list names is read`() throws {
         for name in ["Shop", "Shop 2"] { try scratch.write(name, "Shop.momd/\(name).mom") }
         try expectEqual(scratch.read("Shop.momd").text, "Shop")
         try scratch.write(
@@ -74,7 +76,7 @@ struct ModelPackageTests {
         expect(text == "Shop 2" && file == "Shop 2.mom")
     }
 
-    @Test func `of an optimized model the compiled one beside it is read`() throws {
+    @Test func `for an optimized model the compiled one beside it is read`() throws {
         try scratch.write("optimized", "Shop.omo")
         let fault = try scratch.fault("Shop.omo")
         expect(fault.kind == .unsupported && fault.reason.contains("with the .mom beside it"))

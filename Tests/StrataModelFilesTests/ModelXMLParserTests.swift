@@ -43,7 +43,7 @@ struct ModelXMLParserTests {
         try expectEqual(Self.parse("<a b=\"\(written)\"/>")["b"], value)
     }
 
-    @Test func `flags are told in several ways`() throws {
+    @Test func `flags are written in several ways`() throws {
         let root = try Self.parse("<a yes='YES' true='true' one='1' no='NO' odd='perhaps' empty=''/>")
         expectEqual(
             ["yes", "true", "one", "no", "odd", "empty", "none"].filter { root.flag($0) },

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Batches that are one statement of PostgreSQL", .enabled(if: Server.isThere))
 struct BatchAtOnceTests {
-    /// A store with three cities, and one venue.
+    /// A store with three cities and one venue.
     private func filled(_ options: [String: Any] = [:]) throws -> PinnedStack {
         let pinned = try PinnedStack(options)
         let context = pinned.stack.context()
@@ -34,7 +34,7 @@ struct BatchAtOnceTests {
         let pinned = try filled()
         let (other, observer) = (try pinned.direct(), try pinned.direct())
         let keys = try observer.query("SELECT strata_id FROM city ORDER BY strata_id").rows.map { $0.int64(0) }
-        // The second one lies behind the third one from here on, which is the order in which the server finds them.
+        // From here on the second row lies behind the third one. The server finds the rows in this order.
         try observer.command("UPDATE city SET population = 0 WHERE strata_id = \(keys[1])")
         let schema = try require(observer.command("SELECT current_schema()")[0].optionalString(0))
         try observer.command(
@@ -54,7 +54,7 @@ struct BatchAtOnceTests {
                 [.int8(Int64(other.serverProcess))]
             ).rowCount == 1
         }
-        // Who waits for the second one has not got the third one yet.
+        // The statement that waits for the second row does not have the third one yet.
         try observer.command("BEGIN; SELECT 1 FROM city WHERE strata_id = \(keys[2]) FOR UPDATE NOWAIT; ROLLBACK")
         try other.command("ROLLBACK")
         try updating.wait()
@@ -72,7 +72,7 @@ struct BatchAtOnceTests {
         )
         try update("City", "population", "population + 1", pinned)
         try expectEqual(observer.query("SELECT sum(population)::bigint FROM city").firstInt64, 3)
-        // A lock is waited for until the time-out all the same.
+        // A wait for a lock still ends at the time-out.
         try observer.command("BEGIN; LOCK TABLE city IN EXCLUSIVE MODE")
         let error = expectThrows(CocoaError.self) { try update("City", "population", "population + 1", pinned) }
         expectEqual(error?.code, .persistentStoreTimeout)
@@ -83,7 +83,7 @@ struct BatchAtOnceTests {
         let pinned = try filled()
         let observer = try pinned.direct()
         try observer.command("ALTER TABLE venue ALTER distance TYPE real")
-        // The product has one bit more than such a column.
+        // The product needs one bit more than such a column has.
         try update("Venue", "distance", "distance * distance - 16785408.0", pinned)
         try expectEqual(observer.query("SELECT distance::bigint FROM venue").firstInt64, 1)
     }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Who keeps others from a row of a PostgreSQL store", .enabled(if: Server.isThere))
 struct BlockerTests {
-    /// A session that has a transaction open, with a lock on all cities.
+    /// A session with an open transaction that has locked all cities.
     private func holder(_ pinned: PinnedStack) throws -> Connection {
         let session = try pinned.direct()
         try session.command("SET application_name = 'nightly import'")
@@ -17,7 +17,7 @@ struct BlockerTests {
         return session
     }
 
-    /// Changes the city that is locked; returns the error of the save.
+    /// Changes the locked city, and returns the error of the save.
     private func change(_ pinned: PinnedStack) throws -> CocoaError? {
         let context = pinned.stack.context()
         return try context.performAndWait {
@@ -28,7 +28,7 @@ struct BlockerTests {
     }
 
     @Test(arguments: [0.5, 2])
-    func `a save that gives up waiting for a row names who has it, and what that is at, without its statement`(
+    func `a save that gives up waiting for a row names the blocker, and what it is doing, without its statement`(
         _ timeout: Double
     ) throws {
         let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: timeout])
@@ -71,7 +71,7 @@ struct BlockerTests {
         try session.command("ROLLBACK")
     }
 
-    @Test func `a read that gives up waiting for a table names who has it`() throws {
+    @Test func `a read that gives up waiting for a table names the blocker`() throws {
         let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 1.0])
         let session = try pinned.direct()
         try session.command("BEGIN; LOCK TABLE city IN ACCESS EXCLUSIVE MODE")
@@ -81,7 +81,7 @@ struct BlockerTests {
         try session.command("ROLLBACK")
     }
 
-    @Test func `a blocker that waits for somebody else says so`() throws {
+    @Test func `the error names a blocker that waits for another`() throws {
         let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 1.0])
         try pinned.stack.insert("Rome")
         let (first, second) = (try holder(pinned), try pinned.direct())
@@ -113,7 +113,7 @@ struct BlockerTests {
         try session.command("ROLLBACK PREPARED 'import'")
     }
 
-    @Test func `where the server does not give up by itself, whoever does names the blocker as well`() throws {
+    @Test func `if the store and not the server gives up, the error names the blocker as well`() throws {
         let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 1.0])
         try pinned.stack.insert("Rome")
         let session = try holder(pinned)
@@ -128,7 +128,7 @@ struct BlockerTests {
         try session.command("ROLLBACK")
     }
 
-    @Test func `a statement that is slow by itself has nobody to name`() throws {
+    @Test func `a statement that is slow by itself has no blocker to name`() throws {
         let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 1.0])
         let error = expectThrows(PostgreSQLError.self) {
             try pinned.database.pool.withConnection { try $0.query("SELECT pg_catalog.pg_sleep(60)") }
@@ -142,7 +142,7 @@ struct BlockerTests {
         func name(_ target: ConnectionTarget) throws -> String? {
             try Connection.open(target, timeout: 30).command("SHOW application_name")[0].optionalString(0)
         }
-        // The server keeps 63 bytes.
+        // The server keeps only 63 bytes.
         try expectEqual(name(pinned.database.pool.target), String(ProcessInfo.processInfo.processName.prefix(63)))
         let server = try require(TestDatabase.url)
         let url = try require(URL(string: "\(server.absoluteString)&application_name=Shop"))

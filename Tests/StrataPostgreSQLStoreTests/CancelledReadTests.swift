@@ -14,7 +14,7 @@ import Testing
 @testable import StrataPostgreSQLStore
 
 extension ServerStack {
-    /// Counts the cities that a read finds, on a thread of its own, until somebody cancels it.
+    /// Counts the cities that a read finds, on a separate thread, unless the read is cancelled.
     func reading(_ reading: PostgreSQLReading, _ control: FetchControl) -> Errand<Int> {
         Errand { [self] in
             var specification = FetchSpecification()
@@ -28,9 +28,9 @@ extension ServerStack {
 }
 
 extension Errand {
-    /// Cancels this read once `isWaiting` holds, and expects that it ends by that, long before the store's time-out.
+    /// Cancels this read once `isWaiting` holds, and expects that this ends it, long before the store's time-out.
     ///
-    /// Threads do all of it: tasks would wait for other tests.
+    /// It uses threads only, since tasks would wait for other tests.
     func cancel(by control: FetchControl, once isWaiting: () throws -> Bool) throws {
         try waitUntil(isWaiting)
         let start = ContinuousClock.now
@@ -47,7 +47,7 @@ struct CancelledReadTests {
         [NSPersistentStoreConnectionPoolMaxSizeKey: 1, NSPersistentStoreTimeoutOption: 40]
     }
 
-    @Test func `who waits for a connection`() throws {
+    @Test func `those that wait for a connection`() throws {
         let pinned = try PinnedStack(Self.options)
         let taken = try pinned.database.pool.take()
         let control = FetchControl()
@@ -57,7 +57,7 @@ struct CancelledReadTests {
         try expectEqual(pinned.stack.cities(), [])
     }
 
-    @Test func `who waits for others that read the same version`() throws {
+    @Test func `those that wait for others that read the same version`() throws {
         let pinned = try PinnedStack(Self.options)
         try pinned.stack.insert("Rome")
         let version = try pinned.version()
@@ -71,11 +71,11 @@ struct CancelledReadTests {
         try expectEqual(pinned.stack.reading(reading, FetchControl()).wait(), 1)
     }
 
-    @Test func `whom the server lets wait for a lock, and its connection serves the next one`() throws {
+    @Test func `those that wait on the server for a lock, whose connection serves the next one`() throws {
         let pinned = try PinnedStack(Self.options)
         try pinned.stack.insert("Porto")
         let session = try pinned.direct()
-        /// The processes of the server that wait for the table.
+        /// The server's processes that wait for the table.
         func waiters() throws -> [Int64] {
             let sql = "SELECT pid::bigint FROM pg_catalog.pg_locks WHERE relation = 'city'::regclass AND NOT granted"
             return try session.query(sql).rows.map { $0.int64(0) }
@@ -90,7 +90,7 @@ struct CancelledReadTests {
                 processes.formUnion(found)
                 return !found.isEmpty
             }
-            // Nobody else would stop it: the table stays locked.
+            // Only the cancellation can stop it, since the table stays locked.
             try waitUntil { try waiters().isEmpty }
             try session.command("COMMIT")
             try expectEqual(pinned.stack.reading(reading, FetchControl()).wait(), 1)

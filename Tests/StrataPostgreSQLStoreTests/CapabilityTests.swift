@@ -8,7 +8,8 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// A server that lacks what a plain PostgreSQL has, for the role `app`: a superuser would not notice what is forbidden.
+/// A server that lacks features of a plain PostgreSQL, for the role `app`: a superuser would not notice missing
+/// rights.
 private final class LackingServer: Sendable {
     let server: PrivateServer
     let url: URL
@@ -21,7 +22,7 @@ private final class LackingServer: Sendable {
 
     func run(_ sql: String) throws { try server.connection().command(sql) }
 
-    /// Puts a function in the place of one of the server's, which is there, and does nothing.
+    /// Replaces one of the server's functions by one that is there but does nothing.
     func replace(_ name: String, _ parameters: String, returning type: String, _ body: String) throws {
         try run(
             """
@@ -52,7 +53,7 @@ private final class LackingServer: Sendable {
 @Suite("PostgreSQL stores on servers that lack something", .enabled(if: Server.isThere))
 struct CapabilityTests {
     @Test(arguments: [false, true])
-    func `a store is not opened, and the error names what is missing, also to those who only read`(_ isReadOnly: Bool)
+    func `a store is not opened, and the error names what is missing, also to read-only stores`(_ isReadOnly: Bool)
         throws
     {
         let lacking = try LackingServer()
@@ -63,7 +64,7 @@ struct CapabilityTests {
             lacking.expectRefusal("numbers of transactions, and what has become of them", options)
             try lacking.run("GRANT EXECUTE ON FUNCTION pg_catalog.\(function) TO PUBLIC")
         }
-        // It says that it has locked.
+        // This function says that it has locked, and does not lock.
         try lacking.replace("pg_try_advisory_xact_lock", "int, int", returning: "boolean", "SELECT true")
         lacking.expectRefusal("advisory locks that pg_locks shows", options)
         try lacking.restore("pg_try_advisory_xact_lock", "int, int")
@@ -85,7 +86,7 @@ struct CapabilityTests {
         try ServerStack(lacking.url).insert("Rome")
     }
 
-    @Test func `without exported snapshots contexts can be pinned, and those who read one version take turns`() throws {
+    @Test func `without exported snapshots contexts can be pinned, and readers of one version take turns`() throws {
         let lacking = try LackingServer()
         try lacking.run("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_export_snapshot() FROM PUBLIC")
         let stack = try ServerStack(lacking.url)
@@ -103,7 +104,7 @@ struct CapabilityTests {
                 let found = try? version.read { connection -> Int64? in try connection.query(count).firstInt64 }
                 if let found { second.note(found) }
             }
-            // The second one waits for its turn.
+            // The second reader waits for its turn.
             let end = ContinuousClock.now + .seconds(300)
             while version.waiterCount == 0, second.noted == nil, .now < end { usleep(1_000) }
             return found
@@ -130,7 +131,7 @@ struct CapabilityTests {
         expectEqual(error?.sqlState, "42501")
         try lacking.run("GRANT SELECT ON \(schema).strata_store TO app")
         let version = try PostgreSQLVersion.newest(database, mayBeReplica: false)
-        // Somebody else reads it at the same time, and does not wait.
+        // Another read of the version runs at the same time, and does not wait.
         let count = "SELECT count(*) FROM city"
         try version.read { connection in
             try connection.query(count)
@@ -157,7 +158,7 @@ struct CapabilityTests {
             let sql = "SELECT pid::bigint FROM pg_stat_activity WHERE usename = 'app'"
             return Set(try lacking.server.connection().query(sql).rows.map { $0.int64(0) })
         }
-        // Each has one of the pool, and one that looks for changes.
+        // Each store has one session in its pool, and one that looks for changes.
         let end = ContinuousClock.now + .seconds(300)
         while try sessions().count < 4, .now < end { usleep(1_000) }
         let before = try sessions()
@@ -172,9 +173,9 @@ struct CapabilityTests {
 
 @Suite("PostgreSQL stores whose URL leads elsewhere", .enabled(if: Server.isThere))
 struct OtherClusterTests {
-    /// Makes a server on which there is a copy of a store, with its UUID, as if it had been restored from a dump.
+    /// Makes a server that has a copy of a store with the same UUID, as after restoring a dump.
     private func copy(of original: PrivateServer) throws -> PrivateServer {
-        // Made anew, as those that are copies of one template are one cluster.
+        // The server is made anew, since all copies of one template belong to one cluster.
         let copy = try PrivateServer(environment: ["STRATA_POSTGRESQL_TEMPLATE": ""])
         try ServerStack(copy.url).insert("Atlantis")
         let found = try original.connection().query("SELECT uuid, metadata FROM strata_store")
@@ -189,7 +190,7 @@ struct OtherClusterTests {
         let own = try PrivateServer()
         try ServerStack(own.url).insert("Rome")
         let other = try copy(of: own)
-        // The name of a host that leads to one, and then to the other.
+        // The name of a host that leads first to one server, and then to the other.
         let host = "/tmp/strata-host." + String(UInt64.random(in: 0 ... .max), radix: 36)
         func lead(to server: PrivateServer) throws {
             try? FileManager.default.removeItem(atPath: host)
@@ -226,7 +227,7 @@ struct OtherClusterTests {
         let other = try copy(of: own)
         let replica = try PrivateServer(following: other)
         let session = try other.connection()
-        // Far beyond the end of the own server's log.
+        // This is far beyond the end of the other log.
         for _ in 0..<4 { try session.command("SELECT pg_logical_emit_message(true, 'a', 'b'), pg_switch_wal()") }
         try replica.catchUp(with: other)
         let reading = try ServerStack(

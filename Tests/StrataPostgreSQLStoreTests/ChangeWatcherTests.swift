@@ -16,7 +16,7 @@ import Testing
 @testable import StrataPostgreSQLStore
 
 extension ServerStack {
-    /// What watches for changes of others.
+    /// The watcher for changes of other processes.
     var watcher: ChangeWatcher {
         get throws {
             let store = try require(coordinator.persistentStores.first as? PostgreSQLStore)
@@ -24,7 +24,7 @@ extension ServerStack {
         }
     }
 
-    /// Leaves the watcher to those who wake it up: it would look by itself in an hour.
+    /// Has the watcher look only at a wake-up: by itself it would look again after an hour.
     func lookOnlyWhenTold() throws {
         let watcher = try watcher
         watcher.interval.store(3_600_000, ordering: .releasing)
@@ -41,7 +41,7 @@ extension ServerStack {
         }
     }
 
-    /// The name of a city, as a new context finds it.
+    /// The name of a city in a new context.
     func name(_ id: NSManagedObjectID) throws -> String? {
         let context = context()
         return try context.performAndWait { try context.existingObject(with: id).value(forKey: "name") as? String }
@@ -60,14 +60,14 @@ extension ServerStack {
 
 @Suite("Watching for what others save in a PostgreSQL store", .enabled(if: Server.isThere))
 struct ChangeWatcherTests {
-    @Test func `a watcher whose server is silent looks for another connection in time, and tells how old rows may be`()
+    @Test func `a watcher whose server is silent looks for another connection in time, and shows how old rows may be`()
         throws
     {
         let server = try PrivateServer()
         try ServerStack(server.url, history: true).insert("Rome")
         let proxy = try FaultProxy(to: server.url)
         defer { proxy.close() }
-        // With its first look; all else goes on.
+        // The fault strikes at the watcher's first look. Everything else goes on.
         proxy.arm(.silence, at: "WHERE number IS NULL LIMIT 1")
         let place = try require(URL(string: "\(proxy.url.absoluteString)&schema=shop"))
         let stack = try ServerStack(place, history: true, [NSPersistentStoreTimeoutOption: 90])
@@ -96,12 +96,12 @@ struct ChangeWatcherTests {
         let id = try stack.city()
         try stack.lookOnlyWhenTold()
         let session = try server.connection()
-        // Nobody is let in for a while.
+        // The server refuses all connections for a while.
         try session.command("UPDATE pg_database SET datallowconn = false WHERE datname = 'strata'")
         try session.command(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
-        // As somebody does who saves, and dies before the wake-up.
+        // This does what a process does that saves, and dies before the wake-up.
         try session.command(
             """
             WITH t AS (INSERT INTO strata_transaction (id, time) VALUES (gen_random_uuid(), 0) RETURNING seq)
@@ -136,7 +136,7 @@ struct ChangeWatcherTests {
         try listener.command("LISTEN \"\(ChangeWatcher.channel(of: "shop"))\"")
         let start = ContinuousClock.now
         for number in 0..<300 { try stack.insert("\(number)") }
-        // All were told of when the last one was.
+        // The last save's number shows that all saves were reported.
         var count = 0
         var number: Int64? = 0
         while number != 300 {

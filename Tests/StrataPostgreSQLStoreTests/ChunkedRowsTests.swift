@@ -3,13 +3,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// These tests once more, in a process whose libpq hands out several rows at a time, as version 17 does.
+/// Runs tests again in a process whose libpq gives several rows at a time, as version 17 does.
 @Suite("A libpq that hands out several rows at a time", .enabled(if: Server.isThere && Compiler.isThere))
 struct ChunkedRowsTests {
-    /// Suites that read answers as they come, to the end, up to an error, and until nobody wants more.
+    /// Suites that read answers in pieces: to the end, up to an error, or until they need no more.
     private static let suites =
         "^StrataPostgreSQL[A-Za-z]*Tests.(ConnectionTests|PipeliningTests|StreamedEvaluationTests|ToolTests)"
-    /// A test that takes long, and reads nothing otherwise than the rest.
+    /// A test that takes long, and reads in the same way as the others.
     private static let left = "every predicate, order and window"
 
     @Test func `answers are the same`() throws {

@@ -13,7 +13,7 @@ import Testing
 
 @Suite("Many new rows, which COPY takes", .enabled(if: Server.isThere))
 struct CopyingTests {
-    /// A store that notes by which statements its rows were inserted.
+    /// A store that notes the statements that insert its rows.
     private final class Noting {
         let stack: Stack
         let session: Connection
@@ -32,13 +32,13 @@ struct CopyingTests {
             )
         }
 
-        /// The first words of the statements since this was asked last.
+        /// The first words of the statements since the last call.
         func statements() throws -> [String] {
             try session.query("DELETE FROM statements RETURNING sql").rows.map { $0.string(0) }
         }
     }
 
-    /// The values of a venue, by which INSERT and COPY are compared.
+    /// The values of a venue, which the tests compare between INSERT and COPY.
     private static func values(_ number: Int) -> [String: Any] {
         guard number % 7 != 3 else { return ["name": "nothing else \(number)"] }
         return [
@@ -54,7 +54,9 @@ struct CopyingTests {
 
     private static let keys = values(0).keys.sorted()
 
-    /// Inserts venues, every fifth of them in a city, by a batch or a save.
+    /// Inserts venues with a batch or a save.
+    ///
+    /// Every fifth venue is in a city.
     private static func insert(_ count: Int, isBatch: Bool = true, _ context: NSManagedObjectContext) throws {
         try context.performAndWait {
             let city = City(context: context)
@@ -77,7 +79,7 @@ struct CopyingTests {
         }
     }
 
-    /// What the store has, by name.
+    /// The stored venues, by name.
     private static func found(_ context: NSManagedObjectContext) throws -> [String: [NSObject?]] {
         try context.performAndWait {
             context.reset()
@@ -101,7 +103,7 @@ struct CopyingTests {
         try Self.insert(6000, isBatch: false, other.context())
         try expectEqual(Self.found(other.context()), copied)
         try expectEqual(PostgreSQLStore.problems(at: noting.stack.storeURL, GuideModel.make()), [])
-        // The key of each row is its own, and the counts in versions begin with 1.
+        // Each row has a different key, and the counts in versions begin with 1.
         let keys = try noting.session.query(
             "SELECT count(DISTINCT strata_id), min(strata_version), max(strata_version) FROM venue"
         )
@@ -166,7 +168,7 @@ struct CopyingTests {
         try expectEqual(Self.found(context).count, 6000)
     }
 
-    @Test func `what the server refuses in the midst leaves nothing, and the connection as it was`() throws {
+    @Test func `a refusal by the server in the middle leaves nothing, and the connection as it was`() throws {
         let noting = try Noting()
         try noting.session.command("ALTER TABLE venue ADD CHECK (name <> 'vénue 5000 😀')")
         let context = noting.stack.context()

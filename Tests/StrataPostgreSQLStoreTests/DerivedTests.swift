@@ -9,7 +9,9 @@ import Testing
 
 @Suite("Derived attributes of PostgreSQL stores", .enabled(if: Server.isThere))
 struct DerivedTests {
-    /// Orders of customers: a customer counts and sums up orders, and an order knows the customer's name.
+    /// A model of customers and orders.
+    ///
+    /// A customer counts and sums up its orders, and an order knows the customer's name.
     static func model() -> NSManagedObjectModel {
         let (customer, order) = (StoreModels.entity("Customer"), StoreModels.entity("Order"))
         let (orders, customerOf) = (StoreModels.toMany("orders", order), StoreModels.toOne("customer", customer))
@@ -36,7 +38,7 @@ struct DerivedTests {
         }
     }
 
-    @Test func `of savers that give one owner members at once, none loses one`() async throws {
+    @Test func `savers that give one owner members at once lose none`() async throws {
         let stack = try Stack(.postgreSQL, model: Self.model())
         let id = try customer(stack, "Ada")
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -67,14 +69,14 @@ struct DerivedTests {
             try context.performAndWait {
                 let customers = ["Ada", "Bob"].map { context.insert("Customer", ["name": $0]) }
                 var orders = [context.insert("Order", ["price": 0, "customer": customers[0]])]
-                // Draws keys, and tells the session who it is.
+                // This save draws keys, and identifies the context to the session.
                 try context.save()
                 func expectThreeTrips(_ what: String, _ change: () -> Void) throws {
                     change()
                     let before = proxy.trips.withLock { $0 }
                     try context.save()
                     expectEqual(proxy.trips.withLock { $0 }, before + 3, "\(what)")
-                    // Of the objects that the context has; nothing is read.
+                    // The objects here have the values without another read.
                     for customer in customers {
                         let own = orders.filter { $0.value(forKey: "customer") as? NSManagedObject === customer }
                         expectEqual(customer.value(forKey: "orderCount") as? Int, own.count, "\(what)")
@@ -108,9 +110,9 @@ struct DerivedTests {
         }
     }
 
-    /// Waits until somebody waits for a session.
+    /// Waits until a process waits for a session.
     ///
-    /// - Returns: False if nobody does for ten seconds.
+    /// - Returns: False if none does within ten seconds.
     private func isWaitedFor(_ connection: Connection) async throws -> Bool {
         let watcher = try Server.connection()
         let waiting = """
@@ -131,7 +133,7 @@ struct DerivedTests {
         return connection
     }
 
-    /// Saves an order of a customer in a task of its own.
+    /// Saves an order of a customer in a new task.
     private func order(_ customer: NSManagedObjectID, _ stack: Stack) -> Task<String?, any Error> {
         Task.detached {
             let context = stack.context()
@@ -148,7 +150,7 @@ struct DerivedTests {
     @Test func `a saver counts the members of another one that commits before it`() async throws {
         let stack = try Stack(.postgreSQL, model: Self.model())
         let id = try customer(stack, "Ada")
-        // What another process does that gives the customer an order, but for the commit.
+        // Another process gives the customer an order, but does not commit yet.
         let other = try connection(stack)
         try other.command(
             """
@@ -166,13 +168,13 @@ struct DerivedTests {
     }
 
     @Test func `a saver that copies a value which another one is about to change waits for that`() async throws {
-        // A customer that counts nothing, so that nobody else waits for it.
+        // The customer counts nothing, so that no other save waits for it.
         let model = Self.model()
         let plain = try require(model.entitiesByName["Customer"])
         plain.properties.removeAll { ["orderCount", "total"].contains($0.name) }
         let stack = try Stack(.postgreSQL, model: model)
         let id = try customer(stack, "old")
-        // A process that changes the name looks for orders now, and finds none.
+        // At this moment a process that changes the name has found no orders.
         let other = try connection(stack)
         try other.command("BEGIN; UPDATE customer SET name = 'new'")
         let saved = order(id, stack)
@@ -193,7 +195,7 @@ struct DerivedTests {
         )
     }
 
-    /// Notes, which count their attachments, and something else.
+    /// A model of notes, which count their attachments and one other relationship.
     private static func notes() -> NSManagedObjectModel {
         let (attachment, note) = (StoreModels.entity("Attachment"), StoreModels.entity("Note"))
         let zone = StoreModels.entity("Zone")
@@ -207,7 +209,7 @@ struct DerivedTests {
         return StoreModels.model(attachment, note, zone)
     }
 
-    /// Whether somebody waits for one that waits for a session.
+    /// Whether a process waits for another one that waits for a session.
     private func isWaitedForBehind(_ connection: Connection) throws -> Bool {
         let waiting = """
             SELECT count(*) FROM pg_catalog.pg_stat_activity AS a JOIN pg_catalog.pg_stat_activity AS b
@@ -217,7 +219,7 @@ struct DerivedTests {
         return try Server.connection().query(waiting).firstInt64 != 0
     }
 
-    @Test func `a row that somebody is relating another to is deleted after that`() async throws {
+    @Test func `a row that a save is relating another to is deleted after that`() async throws {
         let stack = try Stack(.postgreSQL, model: Self.notes())
         let setUp = stack.context()
         let ids = try setUp.performAndWait {
@@ -229,7 +231,7 @@ struct DerivedTests {
         }
         let other = try connection(stack)
         try other.command("BEGIN; SELECT 1 FROM zone FOR UPDATE")
-        // Has found the attachment, and waits for the zone.
+        // This save has found the attachment, and waits for the zone.
         let relating = Task.detached {
             let context = stack.context()
             try await context.perform {

@@ -7,13 +7,13 @@ import TestSupport
 import Testing
 
 extension PrivateServer {
-    /// Files in the server's folder that tell how its disk is.
+    /// Files in the server's folder that control the state of its disk.
     fileprivate enum DiskState: String {
-        /// There is no more room.
+        /// The disk is full.
         case full
-        /// The next flush of the log fails; the file goes by that.
+        /// The next flush of the log fails, and removes the file.
         case fail
-        /// No flush of the log ends.
+        /// Flushes of the log do not end.
         case hold
     }
 
@@ -65,7 +65,7 @@ struct DiskTests {
             expectEqual(error?.code, .fileWriteOutOfSpace)
             expectEqual((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "53100")
             expectEqual(context.insertedObjects.count, 2_000)
-            // What is there can be read, and small changes have room in the pages that there are.
+            // Stored rows can be read, and small changes fit into the pages that exist.
             let reader = NSManagedObjectContext(.privateQueue)
             reader.persistentStoreCoordinator = coordinator
             try expectEqual(reader.performAndWait { try count(reader) }, 10)
@@ -89,13 +89,13 @@ struct DiskTests {
     @Test func `saves of one process commit together while the disk flushes, and a follower misses none`() throws {
         let server = try PrivateServer(["fsync=on", "synchronous_commit=on"], environment: ["STRATA_DISK": "1"])
         let stack = try ServerStack(server.url, history: true)
-        // Draws the keys of a block, which takes a flush as well.
+        // This insertion draws the keys of a block, which takes a flush as well.
         try stack.insert("Rome")
         let start = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
         let session = try server.connection()
         try server.set(.hold)
         let saves = (0..<8).map { number in Errand { try stack.insert("\(number)") } }
-        // All have come to the end of their transactions: the next flush is for all of them.
+        // All saves have come to their commits, so the next flush serves all of them.
         let committing = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT'"
         let together = Result { try waitUntil { try session.query(committing).rowCount == 8 } }
         try server.unset(.hold)
@@ -116,7 +116,8 @@ struct DiskTests {
         let stack = try ServerStack(server.url)
         try stack.insert("Rome")
         try server.set(.fail)
-        // The server has the commit in its log, though it does not know whether that is on the disk, and finds it there again.
+        // The server does not know whether the commit is on the disk, but it is in the log, and the server finds it
+        // there later.
         try stack.insert("Oslo")
         expect(!server.isSet(.fail))
         try expectEqual(stack.cities(), ["Oslo", "Rome"])

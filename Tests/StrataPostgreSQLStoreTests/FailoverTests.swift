@@ -15,7 +15,7 @@ struct FailoverTests {
         try require(URL(string: "postgresql:///strata?host=\(hosts.joined(separator: ","))&user=strata&schema=shop"))
     }
 
-    /// A primary that acknowledges what its replica has as well, and that replica.
+    /// A primary that acknowledges a commit only once its replica has it, and that replica.
     private func pair() throws -> (primary: PrivateServer, replica: PrivateServer) {
         let primary = try PrivateServer(["synchronous_commit=on"])
         let replica = try PrivateServer(following: primary)
@@ -65,11 +65,11 @@ struct FailoverTests {
         try expectEqual(PostgreSQLStore.problems(at: replica.url, GuideModel.make()), [])
     }
 
-    /// What the primary has done when the connection breaks.
+    /// The primary's work by the time the connection breaks.
     enum Fate: CaseIterable { case committed, unheard }
 
     @Test(arguments: Fate.allCases)
-    func `a save whose server goes in the midst of it is resolved on the new one, and is there once`(_ fate: Fate)
+    func `a save whose server goes in the middle of it is resolved on the new one, and is there once`(_ fate: Fate)
         throws
     {
         let (primary, replica) = try pair()
@@ -83,7 +83,7 @@ struct FailoverTests {
         let save = Errand { try stack.insert("Oslo") }
         try waitUntil { proxy.hasStruck }
         if fate == .committed {
-            // The replica has it before the primary goes.
+            // The replica has the commit before the primary is stopped.
             let session = try replica.connection()
             try waitUntil { try session.query("SELECT 1 FROM city WHERE name = 'Oslo'").rowCount > 0 }
         }
@@ -95,12 +95,12 @@ struct FailoverTests {
         try expectEqual(Cities.fetched(stack.context()), ["Bern", "Oslo", "Rome"])
     }
 
-    @Test func `a server that only follows does not tell that a save is not there`() throws {
+    @Test func `a server that only follows does not say that a save is not there`() throws {
         let primary = try PrivateServer(["synchronous_commit=on"])
         let replica = try PrivateServer(following: primary)
         let proxy = try FaultProxy(to: primary.url)
         defer { proxy.close() }
-        // One name, as of an address that moves, which leads to the replica before that is promoted.
+        // One name, like an address that moves. It leads to the replica before the replica is promoted.
         let place = PrivateServer.newFolder()
         func lead(to folder: String) throws {
             try FileManager.default.createSymbolicLink(atPath: place + ".new", withDestinationPath: folder)
@@ -132,7 +132,7 @@ struct FailoverTests {
     enum Deed: CaseIterable { case insert, update, delete }
 
     @Test(arguments: Deed.allCases, Fate.allCases)
-    func `without a history the rows on the new server tell what has become of a save`(_ deed: Deed, _ fate: Fate)
+    func `without a history the rows on the new server show what has become of a save`(_ deed: Deed, _ fate: Fate)
         throws
     {
         let (primary, replica) = try pair()
@@ -161,11 +161,11 @@ struct FailoverTests {
         if fate == .committed { try waitUntil { try replica.text(sql) == after } }
         try primary.halt()
         try replica.promote()
-        // Numbers that the old server would have given to this save, the new one gives to others.
+        // The new server gives others the numbers that the old one would have given to this save.
         let session = try replica.connection()
         for _ in 0..<20 { try session.command("SELECT pg_current_xact_id()") }
         if deed == .delete, fate == .committed {
-            // Others may have deleted it as well.
+            // Others may also have deleted the row, so the outcome stays unknown.
             let error = expectThrows(CocoaError.self) { try save.wait() }
             expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
         } else {
@@ -175,7 +175,7 @@ struct FailoverTests {
     }
 
     @Test(arguments: Fate.allCases, [true, false])
-    func `the save after one in doubt asks what has become of that, and stores nothing twice`(
+    func `the save after one in doubt looks for that one, and stores nothing twice`(
         _ fate: Fate,
         history: Bool
     ) throws {
@@ -238,14 +238,14 @@ struct FailoverTests {
         let start = ContinuousClock.now
         expectEqual(expectThrows(CocoaError.self) { try stack.insert("Oslo") }?.code, .persistentStoreSave)
         expect(.now - start > .seconds(0.5) && .now - start < .seconds(60))
-        // A store that has not seen the server before learns at once that it is not there.
+        // A new store, which has not seen the server before, gets the error at once.
         let error = expectThrows(CocoaError.self) { _ = try ServerStack(server.url) }
         expectEqual(error?.code, .persistentStoreOpen)
         try server.resume()
         try expectEqual(stack.cities(), ["Rome"])
     }
 
-    @Test func `an old primary that is silent keeps nobody from the new one`() throws {
+    @Test func `an old primary that is silent keeps no store from the new one`() throws {
         let primary = try PrivateServer()
         let replica = try PrivateServer(following: primary)
         let proxy = try FaultProxy(to: primary.url)
@@ -280,7 +280,7 @@ struct FailoverTests {
         proxy.setOpen(false)
         try replica.promote()
         try stack.insert("Oslo")
-        // The old primary is there again, and comes first in the URL; all sessions of the new one are gone.
+        // The old primary is back, and comes first in the URL. All sessions of the new one are gone.
         proxy.setOpen(true)
         let session = try replica.connection()
         try session.command(
@@ -291,7 +291,7 @@ struct FailoverTests {
         try expectEqual(Cities.fetched(stack.context()), ["Bern", "Oslo", "Rome"])
     }
 
-    @Test func `after a failover that has lost a save its number is somebody else's, whose change is followed`()
+    @Test func `after a failover that has lost a save another save has its number, and is followed`()
         async throws
     {
         let primary = try PrivateServer(["synchronous_commit=on"])
@@ -311,7 +311,7 @@ struct FailoverTests {
         let token = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
         try replica.catchUp(with: primary)
         try replica.halt()
-        // The replica never hears of this one, which has got its number.
+        // The replica never gets this save, which has a number already.
         try stack.insert("Oslo")
         try context.performAndWait {
             _ = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
@@ -333,7 +333,7 @@ struct FailoverTests {
     }
 
     @Test(arguments: [false, true])
-    func `who follows is told that a failover has lost a save whose number is given once more`(_ isPurged: Bool)
+    func `a follower finds that a failover has lost a save whose number is given once more`(_ isPurged: Bool)
         throws
     {
         let primary = try PrivateServer(["synchronous_commit=on"])
@@ -357,20 +357,20 @@ struct FailoverTests {
         _ = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
         try replica.catchUp(with: primary)
         try replica.halt()
-        // The replica never hears of this one.
+        // The replica never gets this save.
         try stack.insert("Oslo")
         try waitUntil { follower.token.transactionNumbers.values.contains(2) }
         proxy.setOpen(false)
         try primary.halt()
         try replica.resume()
         try replica.promote()
-        // It gets the same number, before anybody has found the new server.
+        // This save gets the same number before the store has found the new server.
         let others = try ServerStack(replica.url, history: true)
         try others.rename("Roma")
         let newest = try require(others.coordinator.currentPersistentHistoryToken(fromStores: nil))
         expectEqual(Array(newest.transactionNumbers.values), [2])
         if isPurged {
-            // So nothing tells the two apart.
+            // Nothing is left to distinguish the two saves.
             try replica.connection().command("DELETE FROM strata_change; DELETE FROM strata_transaction")
         }
         proxy.setOpen(true)
@@ -394,7 +394,7 @@ struct FailoverTests {
         try replica.promote()
         let others = try ServerStack(replica.url, history: true)
         for name in ["Bern", "Riga", "Bonn"] { try others.insert(name) }
-        // However it has come to whoever asks.
+        // The token has expired in whatever way it was passed on.
         let archived = try NSKeyedUnarchiver.unarchivedObject(
             ofClass: NSPersistentHistoryToken.self,
             from: NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
@@ -409,11 +409,11 @@ struct FailoverTests {
             }
             expectEqual(consumer?.code.rawValue, NSPersistentHistoryTokenExpiredError)
         }
-        // What is not lost, and what does not tell, is taken as it is.
+        // A token whose save is not lost is accepted, and so is one that does not say which save it is.
         try expectEqual(changes(of: others, after: before).count, 3)
         let plain = NSPersistentHistoryToken(transactionNumbers: token.transactionNumbers)
         try expectEqual(changes(of: others, after: plain).count, 2)
-        // Nobody can tell any more.
+        // From here on the history cannot distinguish them.
         let newest = others.coordinator.currentPersistentHistoryToken(fromStores: nil)
         let context = others.context()
         try context.performAndWait {
@@ -434,7 +434,7 @@ struct FailoverTests {
         }
     }
 
-    @Test func `a watcher leaves the old server as soon as anybody has found the new one`() throws {
+    @Test func `a watcher leaves the old server as soon as any context has found the new one`() throws {
         let primary = try PrivateServer()
         let replica = try PrivateServer(following: primary)
         let proxy = try FaultProxy(to: primary.url)
@@ -454,7 +454,7 @@ struct FailoverTests {
             queue: nil
         ) { _ in told.add(1, ordering: .releasing) }
         defer { NotificationCenter.default.removeObserver(token) }
-        // The old server goes on for the watcher alone, as nobody else is let in.
+        // Only the watcher still reaches the old server, which lets no other connection in.
         proxy.isSilent.withLock { $0 = true }
         try primary.connection().command(
             """
@@ -480,7 +480,7 @@ struct FailoverTests {
         expect(proxy.hasStruck)
         expectEqual(error?.code, .persistentStoreSave)
         let identifier = try require(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID)
-        // Once the standby is there, and has it, so has the primary.
+        // The primary completes the commit once the standby is back and has it.
         try replica.resume()
         let session = try primary.connection()
         try waitUntil {
@@ -489,7 +489,7 @@ struct FailoverTests {
         try expectEqual(stack.cities(), ["Oslo", "Rome"])
     }
 
-    @Test func `a role that is locked out is told at once, though there are several hosts`() throws {
+    @Test func `a role that is locked out gets the error at once, though there are several hosts`() throws {
         let server = try PrivateServer()
         let session = try server.connection()
         try session.command("CREATE ROLE guide LOGIN; GRANT CREATE ON DATABASE strata TO guide")
@@ -523,22 +523,22 @@ struct FailoverTests {
         let server = try PrivateServer()
         let silent = try FaultProxy(to: server.url)
         defer { silent.close() }
-        // The first that it is asked.
+        // The silence strikes at the first query of the store.
         silent.arm(.silence, at: "pg_backend_pid")
         let place = try url([silent.folder, server.folder])
         let stack = try ServerStack(place, [NSPersistentStoreTimeoutOption: 4])
         expect(silent.hasStruck)
         try stack.insert("Rome")
-        // Those who come later do not ask it once more.
+        // Later stores do not ask this host again.
         silent.arm(.silence, at: "pg_backend_pid")
         try expectEqual(ServerStack(place).cities(), ["Rome"])
         expect(!silent.hasStruck)
         try expectEqual(server.text("SELECT name FROM city"), "Rome")
     }
 
-    @Test func `whoever saves goes over to the new server when the old one takes no more writes`() throws {
+    @Test func `a save goes over to the new server when the old one takes no more writes`() throws {
         let (primary, replica) = try pair()
-        // The server tells the oldest session last that its settings have changed.
+        // The server notifies its oldest session last of the new settings.
         let session = try primary.connection()
         let stack = try ServerStack(try url([primary.folder, replica.folder]), history: true)
         try stack.insert("Rome")
@@ -554,7 +554,7 @@ struct FailoverTests {
 
     @Test func `a host that is silent does not keep a store from the next one`() throws {
         let server = try PrivateServer()
-        // A socket that takes connections, and never says anything.
+        // A socket that accepts connections, and never sends anything.
         let silent = try FaultProxy(to: server.url)
         defer { silent.close() }
         silent.isSilent.withLock { $0 = true }
@@ -564,7 +564,7 @@ struct FailoverTests {
         )
         try stack.insert("Rome")
         try expectEqual(Cities.fetched(stack.context()), ["Rome"])
-        // Those who come later do not wait for it once more.
+        // Later stores do not wait for this host again.
         let others = try ServerStack(try url([silent.folder, server.folder]))
         try expectEqual(Cities.fetched(others.context()), ["Rome"])
         expectEqual(silent.callers.withLock { $0 }, 1)

@@ -6,29 +6,29 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Stands between a client and the server, on a Unix socket of its own, and breaks connections at the word COMMIT.
+/// A proxy between a client and the server, on a separate Unix socket, which breaks connections at the word COMMIT.
 ///
-/// Has a thread for the door and two for each connection; all end with the proxy.
+/// It has one thread that accepts connections and two for each connection. All end with the proxy.
 final class FaultProxy: @unchecked Sendable {
-    // @unchecked Sendable: what is not constant is behind a mutex or the condition.
+    // @unchecked Sendable: a mutex or the condition guards all mutable state.
 
-    /// What happens at the next COMMIT, once.
+    /// The fault at the next COMMIT, which strikes once.
     enum Fault {
-        /// The server never hears of it, and the connection is cut.
+        /// The server never gets the COMMIT, and the connection is cut.
         case cutBefore
-        /// The server has carried it out, and the connection is cut instead of the answer.
+        /// The server has carried out the COMMIT, and the connection is cut instead of the answer.
         case cutAfter
-        /// The server has carried it out, and says instead of the answer that it does not know (40003).
+        /// The server has carried out the COMMIT, and answers that it does not know the outcome (40003).
         case doubtAfter
-        /// The server never hears of it, and the client never hears anything more.
+        /// The server never gets the COMMIT, and the client never gets anything more.
         case silence
-        /// The server carries it out, and nothing passes afterwards: as if the client stood still.
+        /// The server carries out the COMMIT, and afterwards nothing passes: as if the client stood still.
         case standstill
     }
 
     private struct State {
         var fault: Fault?
-        /// At what it strikes.
+        /// The text at which the fault strikes.
         var text: [UInt8] = []
         var isOpen = true
         var hasStruck = false
@@ -39,17 +39,17 @@ final class FaultProxy: @unchecked Sendable {
     private let place: URL
     private let door: Int32
     private let server: String
-    /// The URL of the server by way of the proxy.
+    /// The URL of the server through the proxy.
     let url: URL
 
-    /// Stands before the tests' server, or before another one.
+    /// Makes a proxy for the tests' server, or for another one.
     init(to other: URL? = nil) throws {
         let direct = try other ?? require(TestDatabase.url)
         var parts = try require(URLComponents(url: direct, resolvingAgainstBaseURL: true))
         let items = parts.queryItems ?? []
         let host = try require(items.first { $0.name == "host" }?.value)
         server = host + "/.s.PGSQL.5432"
-        // A short path: a socket's has 107 bytes at most.
+        // The path is short, since a socket's path has at most 107 bytes.
         place = URL(fileURLWithPath: "/tmp/strata-proxy-\(UInt32.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         parts.queryItems = items.filter { $0.name != "host" } + [URLQueryItem(name: "host", value: place.path)]
@@ -60,7 +60,7 @@ final class FaultProxy: @unchecked Sendable {
         start { [self] in accept() }
     }
 
-    /// Lets nobody in any more, and breaks what there is.
+    /// Accepts no more connections, and breaks the existing ones.
     func close() {
         setOpen(false)
         release { _ in true }
@@ -68,7 +68,7 @@ final class FaultProxy: @unchecked Sendable {
         try? FileManager.default.removeItem(at: place)
     }
 
-    /// Whether new connections are let in; closing the door breaks those that there are.
+    /// Sets whether new connections are accepted; `false` also breaks the existing ones.
     func setOpen(_ isOpen: Bool) {
         let sockets = state.withLock { state in
             state.isOpen = isOpen
@@ -89,32 +89,33 @@ final class FaultProxy: @unchecked Sendable {
     /// Whether the armed fault has struck.
     var hasStruck: Bool { state.withLock { $0.hasStruck } }
 
-    /// Whether the door closes together with the fault, so that nobody can ask afterwards.
+    /// Whether the proxy also closes with the fault, so that no client can ask afterwards.
     let closesWithFault = Locked(false)
 
-    /// How many were let in.
+    /// The number of connections that were accepted.
     let callers = Locked(0)
 
-    /// How often the server has answered: how many round trips there were, if each answer is one piece.
+    /// The number of answers: the number of round trips, if each answer is one piece.
     let answers = Locked(0)
 
-    /// How often a client has sent something after the server has answered: how many round trips there were, in whatever pieces the answers come.
+    /// How often a client has sent something after an answer: the number of round trips, in however many pieces the
+    /// answers come.
     let trips = Locked(0)
 
-    /// How many bytes the server has sent.
+    /// The number of bytes that the server has sent.
     let bytes = Locked(0)
-    /// Called with that number whenever it has grown.
+    /// A block that gets this number whenever it has grown.
     let onBytes = Locked<(@Sendable (Int) -> Void)?>(nil)
 
-    /// For how many microseconds each piece that the server sends is on its way.
+    /// The delay of each piece that the server sends, in microseconds.
     let delay = Locked<UInt32>(0)
 
-    /// What the server is made to say in place of a text of the same length.
+    /// A text in the server's answers, and another one of the same length that replaces it.
     let lie = Locked<(text: String, instead: String)?>(nil)
-    /// The text of an answer behind which a connection is cut, before the server says that it waits for more.
+    /// The text of an answer after which a connection is cut, before the server says that it waits for more.
     let lastAnswer = Locked<String?>(nil)
 
-    /// Holds back all that the server answers from now on, until a client sends a piece with this text.
+    /// Holds back all answers of the server from now on, until a client sends a piece with this text.
     func holdAnswers(until text: String) {
         hold.lock()
         awaited = Array(text.utf8)
@@ -123,13 +124,13 @@ final class FaultProxy: @unchecked Sendable {
 
     private let hold = NSCondition()
     // Guarded by `hold`.
-    /// What ends the hold; nothing if nothing is held back.
+    /// The text that ends the hold; empty if nothing is held back.
     private var awaited: [UInt8] = []
 
-    /// Whether those who are let in hear nothing.
+    /// Whether accepted connections get no answers.
     let isSilent = Locked(false)
 
-    /// Where the socket is.
+    /// The folder with the socket.
     var folder: String { place.path }
 
     // MARK: - Threads
@@ -196,7 +197,7 @@ final class FaultProxy: @unchecked Sendable {
         }
     }
 
-    /// Lets answers pass if what they wait for has come.
+    /// Lets answers pass if the awaited text has come.
     private func release(_ isAwaited: ([UInt8]) -> Bool) {
         hold.lock()
         if !awaited.isEmpty, isAwaited(awaited) {
@@ -216,11 +217,13 @@ final class FaultProxy: @unchecked Sendable {
         private let value = Atomic(false)
         var isSet: Bool { value.load(ordering: .acquiring) }
         func set() { value.store(true, ordering: .releasing) }
-        /// Whether it was set; it is not any more.
+        /// Whether the flag was set.
+        ///
+        /// It is not set afterwards.
         func take() -> Bool { value.exchange(false, ordering: .acquiringAndReleasing) }
     }
 
-    /// An error of the server, with the code 40003, and the end of what it has to say.
+    /// An error of the server with the code 40003, and the end of its answer.
     private static let doubt: [UInt8] = {
         let fields = Array("SERROR\0VERROR\0C40003\0Mnobody knows\0\0".utf8)
         return Array("E".utf8) + [0, 0, 0, UInt8(fields.count + 4)] + fields + Array("Z".utf8) + [0, 0, 0, 5]
@@ -231,7 +234,7 @@ final class FaultProxy: @unchecked Sendable {
         case pass
         case cut
         case swallow
-        /// Something else passes instead.
+        /// Other bytes pass instead.
         case instead([UInt8], isLast: Bool)
     }
 
@@ -294,7 +297,7 @@ final class FaultProxy: @unchecked Sendable {
             }
             if isLast { break }
         }
-        // The other direction ends with this one, and whoever is second closes both.
+        // The other direction ends with this one. The second one that ends closes both sockets.
         shutdown(source, Int32(SHUT_RDWR))
         shutdown(sink, Int32(SHUT_RDWR))
         let isLast = state.withLock { state in
@@ -319,7 +322,7 @@ extension ArraySlice<UInt8> {
 }
 
 extension FaultProxy {
-    /// Runs `body` with a proxy, and a store behind it in a schema of its own, which is removed afterwards.
+    /// Runs `body` with a proxy, and with a store behind it in a separate schema, which is removed afterwards.
     static func withStore(
         options: [AnyHashable: Any]? = nil,
         model: NSManagedObjectModel = GuideModel.make(),

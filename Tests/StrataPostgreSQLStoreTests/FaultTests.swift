@@ -7,7 +7,7 @@ import StrataPostgreSQLStore
 import TestSupport
 import Testing
 
-/// A store behind a proxy, in a schema of its own, and a context on it.
+/// A store behind a proxy, in a separate schema, and a context on it.
 private final class FaultyStack {
     let proxy: FaultProxy
     let url: URL
@@ -35,7 +35,7 @@ private final class FaultyStack {
         if let direct = try? direct() { _ = try? direct.command("DROP SCHEMA \"\(schema)\" CASCADE") }
     }
 
-    /// A connection that goes past the proxy.
+    /// A connection that bypasses the proxy.
     func direct() throws -> Connection {
         let url = try require(TestDatabase.url)
         let target = try ConnectionTarget(require(URL(string: "\(url.absoluteString)&schema=\(schema)")))
@@ -44,7 +44,7 @@ private final class FaultyStack {
         return connection
     }
 
-    /// How often a city is in the database.
+    /// The number of rows for a city in the database.
     func count(_ name: String) throws -> Int64? {
         try direct().query("SELECT count(*) FROM city WHERE name = $1", [.text(name)]).firstInt64
     }
@@ -75,7 +75,7 @@ struct FaultTests {
         try stack.save()
         expect(stack.proxy.hasStruck)
         try expectEqual(stack.count("Rome"), 1)
-        // The context goes on as after any save.
+        // The context goes on as after any other save.
         stack.insert("Oslo")
         try stack.save()
         try expectEqual(stack.names(), ["Oslo", "Rome"])
@@ -115,14 +115,14 @@ struct FaultTests {
         try expectEqual(stack.count("Rome"), 1)
     }
 
-    @Test func `a save that nobody can tell the end of says so, with its identifier`() throws {
+    @Test func `a save whose end cannot be found out says so, with its identifier`() throws {
         let stack = try FaultyStack(timeout: 1, history: true)
         stack.insert("Rome")
         stack.proxy.closesWithFault.withLock { $0 = true }
         stack.proxy.arm(.cutAfter)
         let error = expectThrows(CocoaError.self) { try stack.save() }
         let identifier = try require(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID)
-        // Whoever reaches the server again finds out by the identifier.
+        // The identifier shows the outcome once the server can be reached again.
         let found = try stack.direct().query(
             "SELECT count(*) FROM strata_transaction WHERE id = $1",
             [.uuid(identifier)]
@@ -132,7 +132,7 @@ struct FaultTests {
         expect(stack.context.performAndWait { stack.context.hasChanges })
     }
 
-    @Test func `a batch that nobody can tell the end of says so, and what it may have changed is read again`() throws {
+    @Test func `a batch whose end cannot be found out says so, and what it may have changed is read again`() throws {
         let stack = try FaultyStack(timeout: 1)
         stack.insert("Rome")
         try stack.save()
@@ -160,7 +160,7 @@ struct FaultTests {
         expectEqual(name, "Roma")
     }
 
-    @Test func `a commit that waits for somebody else's unique value ends with the time-out, and once`() throws {
+    @Test func `a commit that waits for another session's unique value ends with the time-out, and once`() throws {
         let stack = try FaultyStack(timeout: 2)
         let direct = try stack.direct()
         try direct.command(
@@ -170,7 +170,7 @@ struct FaultTests {
             VALUES (-1, (SELECT 7), 1, 'a@example.org')
             """
         )
-        // So far away that the client would be the first to give up.
+        // The server is so far away that the client would be the first to give up.
         stack.proxy.delay.withLock { $0 = 20_000 }
         let start = ContinuousClock.now
         let error = expectThrows(CocoaError.self) {
@@ -185,7 +185,7 @@ struct FaultTests {
         try stack.context.performAndWait { try stack.context.save() }
     }
 
-    @Test func `who reads and saves does not notice that the server has ended all sessions in between`() throws {
+    @Test func `reads and saves do not notice that the server has ended all sessions in between`() throws {
         let stack = try FaultyStack()
         stack.insert("Rome")
         try stack.save()
@@ -200,16 +200,16 @@ struct FaultTests {
         }
     }
 
-    @Test func `who saves while the server recovers from a crash of one of its processes waits for it`() throws {
+    @Test func `a save waits while the server recovers from a crash of one of its processes`() throws {
         let server = try PrivateServer(["synchronous_commit=on"])
         let stack = try ServerStack(server.url)
         for number in 0..<5 {
             var victim: Connection?
-            // It may be busy with the last crash.
+            // The server may still be recovering from the last crash.
             while victim == nil { victim = try? server.connection() }
             let process = try require(victim).serverProcess
             kill(process, SIGKILL)
-            // The server ends all sessions, and lets nobody in until it has read its log.
+            // The server ends all sessions, and accepts none until it has read its log.
             try stack.insert("\(number)")
         }
         try expectEqual(Cities.fetched(stack.context()), ["0", "1", "2", "3", "4"])
@@ -220,7 +220,7 @@ struct FaultTests {
         let stack = try ServerStack(server.url, history: true)
         let start = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
         try stack.insert("Rome")
-        // It is numbered by whoever reads.
+        // A reader gives the number to this transaction.
         let session = try server.connection()
         try session.command(
             "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA shop TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA shop TO reader"
@@ -282,11 +282,11 @@ struct FaultTests {
         stack.insert("Rome")
         try stack.save()
         let direct = try stack.direct()
-        // Older servers, and those that do not run on Linux, go on.
+        // Older servers, and servers that do not run on Linux, go on with the work.
         let sql =
             "SELECT 1 WHERE current_setting('client_connection_check_interval', true) = '0' AND version() LIKE '%linux%'"
         guard try direct.query(sql).rowCount == 1 else { return }
-        // What a save waits for: ten minutes of work of the server.
+        // A save has to wait for this trigger, which keeps the server busy for ten minutes.
         try direct.command(
             """
             CREATE FUNCTION dream() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(600); RETURN NEW; END $$;
@@ -304,13 +304,13 @@ struct FaultTests {
             }
         }
         try waitUntil { try direct.query(dreaming).rowCount == 1 }
-        // As if the process were killed: nobody is there to cancel anything.
+        // This is like killing the process, after which no code cancels anything.
         proxy.setOpen(false)
         expectThrows(CocoaError.self) { try saving.wait() }
         try waitUntil { try direct.query(dreaming).rowCount == 0 }
     }
 
-    @Test func `what the server has refused is told without its values, also if the connection breaks behind that`()
+    @Test func `a refusal by the server is reported without values, also if the connection breaks afterwards`()
         throws
     {
         let proxy = try FaultProxy()
@@ -329,7 +329,7 @@ struct FaultTests {
         ]
         for way in ways {
             let connection = try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
-            // The text has to come from the server.
+            // The server must compose the text.
             try connection.command(
                 "CREATE FUNCTION pg_temp.refuse() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'bad value %-secret', 'xyzzy'; END $$"
             )

@@ -37,7 +37,7 @@ struct FetchIndexTests {
     private static func element(_ name: String, _ type: NSFetchIndexElementType = .binary)
         -> NSFetchIndexElementDescription
     {
-        // The entity has the property of that name.
+        // The index uses the entity's property with this name.
         let property = StoreModels.attribute(name, type == .rTree ? .double : .string)
         return NSFetchIndexElementDescription(property: property, collationType: type)
     }
@@ -70,7 +70,7 @@ struct FetchIndexTests {
         try context.save()
     }
 
-    /// How the server carries out a fetch, for a table that it knows.
+    /// The indexes with which the server carries out a fetch, once it has analysed the table.
     private func indexes(_ format: String, _ context: NSManagedObjectContext, _ store: ReopenedStore) throws -> [String]
     {
         try store.command("ANALYZE place")
@@ -85,7 +85,7 @@ struct FetchIndexTests {
         return try context.count(for: request)
     }
 
-    @Test func `an index may hold some rows only`() throws {
+    @Test func `an index may hold only some rows`() throws {
         let store = ReopenedStore()
         let model = Self.model([
             "cheap": ([Self.element("name")], "price < 20 AND (rooms IN {1, 2} OR name == \"it's\")")
@@ -141,7 +141,7 @@ struct FetchIndexTests {
     @Test(arguments: [
         "name LIKE '*e 299?'", "name LIKE '?????299*'", "name ENDSWITH ' 299'", "name LIKE '*\\\\**e 299'",
     ])
-    func `of what a pattern asks for the server looks for the longest text`(format: String) throws {
+    func `the server looks for the longest text of a pattern`(format: String) throws {
         let store = ReopenedStore()
         try store.with(Self.model([:])) { context in
             try Self.insert(300, context)
@@ -227,7 +227,7 @@ struct FetchIndexTests {
             expectEqual(found, objects.filter { predicate.evaluate(with: $0) }.count)
             expect(found > 0)
             try expectEqual(indexes("x BETWEEN {10, 11} AND y == 5", context, store), ["place_position_index"])
-            // One side is open: a rectangle without an end helps nobody.
+            // One side is open, and a rectangle without an end does not help.
             try expectEqual(indexes("x > 10 AND y == 5", context, store), [])
         }
         try expectEqual(definitions(store), ["gist (box(point(x, y), point(x, y)))"])
@@ -246,11 +246,11 @@ struct FetchIndexTests {
         try store.with(Self.model(elements, version: "2")) { try expectEqual(count("price + rooms == 6", $0), 1) }
         expectEqual(Set(try definitions(store)), Set(before + ["btree (name) WHERE (price > 5)"]))
         try store.with(Self.model(["cheap": ([Self.element("price")], nil)], version: "3")) { _ in }
-        // What an operator has made stays.
+        // The operator's index stays.
         try expectEqual(definitions(store), ["btree (name) WHERE (price > 5)", "btree (price NULLS FIRST)"])
     }
 
-    @Test func `indexes of one name are told apart by a number, and dropped with their model`() throws {
+    @Test func `indexes of one name are distinguished by a number, and dropped with their model`() throws {
         let store = ReopenedStore()
         func model(_ version: String, _ conditions: [String]) -> NSManagedObjectModel {
             let model = Self.model([:], version: version)

@@ -21,7 +21,7 @@ struct ForeignKeyTests {
         "venue.city_id city", "venue.licence_id licence",
     ]
 
-    // MARK: - Which
+    // MARK: - Relationships that have keys
 
     @Test func `each relationship that never leads nowhere has one`() throws {
         let store = KeyedStore()
@@ -66,7 +66,7 @@ struct ForeignKeyTests {
         try expectEqual(store.refusal("INSERT INTO photo VALUES (1, 5, 1, 77)"), nil)
     }
 
-    // MARK: - What they keep from
+    // MARK: - Changes that they prevent
 
     @Test(arguments: [
         "DELETE FROM city", "DELETE FROM tag", "UPDATE venue SET city_id = 99999",
@@ -94,7 +94,7 @@ struct ForeignKeyTests {
         let store = KeyedStore()
         let context = try store.open(GuideModel.make(), KeyedStore.withKeys)
         defer { ChangingStore.close(context) }
-        // No save breaks one of ours, so this is of the database's owner.
+        // Our saves break no key, so the database's owner does it here.
         try store.connection().command(
             "ALTER TABLE city ADD CONSTRAINT own_key FOREIGN KEY (population) REFERENCES tag (strata_id) DEFERRABLE INITIALLY DEFERRED"
         )
@@ -113,7 +113,7 @@ struct ForeignKeyTests {
         try expectEqual(store.connection().query("SELECT count(*) FROM city").firstInt64, 1)
     }
 
-    @Test func `who relates an object to one that the same save deletes is refused, also without validation`() throws {
+    @Test func `a save that relates an object to one that it deletes is refused, also without validation`() throws {
         let store = KeyedStore()
         let context = try store.open(GuideModel.make(), KeyedStore.withKeys)
         defer { ChangingStore.close(context) }
@@ -122,7 +122,7 @@ struct ForeignKeyTests {
             let (city, venue) = (context.insert("City", ["name": "Rome"]), context.insert("Venue"))
             try context.save()
             context.delete(city)
-            // The delete rules have run by now.
+            // The delete rules have been applied here.
             context.processPendingChanges()
             venue.setValue(city, forKey: "city")
             let error = expectThrows(CocoaError.self) { try context.save() }
@@ -136,7 +136,7 @@ struct ForeignKeyTests {
         try expectEqual(store.connection().query("SELECT count(*) FROM city").firstInt64, 0)
     }
 
-    // MARK: - What they do not hinder
+    // MARK: - Changes that they allow
 
     @Test func `new objects that lead to each other are saved at once, and deleted at once`() throws {
         let store = KeyedStore()
@@ -183,7 +183,7 @@ struct ForeignKeyTests {
         try expectEqual(store.problems(GuideModel.make()), [])
     }
 
-    @Test func `who relates to what another has deleted meanwhile is told as without them`() throws {
+    @Test func `a relation to what another has deleted meanwhile is reported as without them`() throws {
         let store = KeyedStore()
         let model = GuideModel.make()
         let (first, second) = (try store.open(model, KeyedStore.withKeys), try store.open(model))
@@ -208,7 +208,7 @@ struct ForeignKeyTests {
         expectEqual(error?.code, .managedObjectMerge)
         first.performAndWait { first.reset() }
 
-        // The other way round: who deletes takes out what others have added.
+        // This is the reverse: the deletion removes references that others have added.
         try first.performAndWait {
             let tag = try require(first.all("Tag").first)
             _ = tag.value(forKey: "title")
@@ -255,7 +255,7 @@ struct ForeignKeyTests {
         try expectEqual(store.problems(model), [])
     }
 
-    // MARK: - A store that is there already
+    // MARK: - Existing stores
 
     @Test func `a store that is there gets them when it is added with the option, and keeps them`() throws {
         let store = KeyedStore()
@@ -277,7 +277,7 @@ struct ForeignKeyTests {
         try expectEqual(store.keyColumns(), [])
     }
 
-    @Test func `rows that lead nowhere are told by relationship and number, and nothing is changed`() throws {
+    @Test func `rows that lead nowhere are listed by relationship and number, and nothing is changed`() throws {
         let store = KeyedStore()
         let model = GuideModel.make()
         let context = try store.open(model)
@@ -300,7 +300,7 @@ struct ForeignKeyTests {
         try expectEqual(store.keyColumns(), Self.guideKeys)
     }
 
-    @Test func `a table that somebody writes to is waited for until the time-out`() throws {
+    @Test func `a table that another writes to is waited for until the time-out`() throws {
         let store = KeyedStore()
         let model = GuideModel.make()
         try store.make(model)
@@ -310,7 +310,7 @@ struct ForeignKeyTests {
         let start = ContinuousClock.now
         let error = expectThrows(CocoaError.self) { try store.open(model, options) }
         expectEqual(error?.code, .persistentStoreTimeout)
-        // One wait for a table takes a second at most, and others get their turn before the next one.
+        // Each wait for a table takes one second at most, and others get their turn before the next one.
         expect(ContinuousClock.now - start >= .seconds(1.5))
         try expectEqual(store.keyColumns(), [])
         try writer.command("ROLLBACK")
@@ -318,7 +318,7 @@ struct ForeignKeyTests {
         try expectEqual(store.keyColumns(), Self.guideKeys)
     }
 
-    @Test func `a store that somebody migrates meanwhile is waited for`() throws {
+    @Test func `a store that another migrates meanwhile is waited for`() throws {
         let store = KeyedStore()
         let model = GuideModel.make()
         try store.make(model)
@@ -335,7 +335,7 @@ struct ForeignKeyTests {
         try expectEqual(store.keyColumns(), Self.guideKeys)
     }
 
-    @Test func `who reads a table meanwhile is not waited for`() throws {
+    @Test func `a reader of a table is not waited for`() throws {
         let store = KeyedStore()
         let model = GuideModel.make()
         try store.make(model)

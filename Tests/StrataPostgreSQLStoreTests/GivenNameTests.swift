@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Names that a model gives to tables and columns", .enabled(if: Server.isThere))
 struct GivenNameTests {
-    /// People, of whom some are members, and clubs.
+    /// People, some of whom are members, and clubs.
     private static func model(_ version: String? = nil, _ change: (_ model: NSManagedObjectModel) -> Void = { _ in })
         -> NSManagedObjectModel
     {
@@ -89,7 +89,7 @@ struct GivenNameTests {
         expectEqual(error?.code, .persistentStoreIncompatibleSchema)
     }
 
-    /// What all of ``fill(_:)`` looks like, by questions that go through every name.
+    /// Checks all objects of ``fill(_:)`` with predicates that use every name.
     private static func check(_ context: NSManagedObjectContext) throws {
         func names(_ entity: String, _ format: String) throws -> [String] {
             let request = NSFetchRequest<NSManagedObject>(entityName: entity)

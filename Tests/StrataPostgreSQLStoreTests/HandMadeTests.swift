@@ -8,7 +8,9 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-/// A server on which somebody with all rights makes the tables, and programs come as the role `app`, which may change rows only.
+/// A server on which an administrator makes the tables.
+///
+/// Programs use the role `app`, which may change rows only.
 private final class OperatedServer: Sendable {
     let server: PrivateServer
     let modelFile: URL
@@ -50,7 +52,7 @@ private final class OperatedServer: Sendable {
         return (code, lines.withLock { $0 })
     }
 
-    /// Makes the tables with what the tool prints, but for some changes, and lets `app` use them.
+    /// Makes the tables from the tool's output, with some changes, and lets `app` use them.
     func makeByHand(_ changes: String = "") throws {
         let printed = run("schema", "--model", modelFile.path, "--dialect", "postgresql")
         expectEqual(printed.code, .success)
@@ -66,7 +68,7 @@ private final class OperatedServer: Sendable {
         )
     }
 
-    /// The store as `app` comes to it.
+    /// The URL of the store for the role `app`.
     var url: URL {
         get throws {
             try require(URL(string: server.url.absoluteString.replacing("user=strata", with: "user=app")))
@@ -81,7 +83,7 @@ private final class OperatedServer: Sendable {
         return context
     }
 
-    /// What opening the store says; `nil` if it opens.
+    /// The error of opening the store; `nil` if it opens.
     func refusal(_ options: [AnyHashable: Any] = [:]) -> CocoaError? {
         expectThrows(CocoaError.self) { ChangingStore.close(try open(options)) }
     }
@@ -117,7 +119,7 @@ struct HandMadeTests {
         expectEqual(verified.code, .success, "\(verified.lines)")
     }
 
-    @Test func `of several programs that come at once one takes it over, and all have the same store`() throws {
+    @Test func `if several programs come at once, one takes it over, and all have the same store`() throws {
         let operated = try OperatedServer()
         try operated.makeByHand()
         let identifiers = Locked<[String]>([])
@@ -174,7 +176,7 @@ struct HandMadeTests {
         }
     }
 
-    @Test func `whoever only reads finds no store before a program has taken it over`() throws {
+    @Test func `a read-only program finds no store before a program has taken it over`() throws {
         let operated = try OperatedServer()
         try operated.makeByHand()
         let error = operated.refusal([NSReadOnlyPersistentStoreOption: true])

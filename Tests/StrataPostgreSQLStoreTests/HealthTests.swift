@@ -6,7 +6,7 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-@Suite("What a PostgreSQL store tells of itself", .enabled(if: Server.isThere))
+@Suite("Reports of a PostgreSQL store about itself", .enabled(if: Server.isThere))
 struct HealthTests {
     @Test func `a store whose server is gone, or silent, fails the check`() async throws {
         let server = try PrivateServer()
@@ -17,7 +17,7 @@ struct HealthTests {
         try stack.insert("Rome")
         let checks = try await stack.coordinator.check()
         expectEqual(checks.count, 1)
-        // Sessions that the server has ended meanwhile are no reason to fail.
+        // Sessions that the server has ended meanwhile do not make the check fail.
         proxy.setOpen(false)
         proxy.setOpen(true)
         try await expectEqual(stack.coordinator.check().count, 1)
@@ -45,7 +45,7 @@ struct HealthTests {
         expectEqual(error?.code, .persistentStoreOperation)
     }
 
-    @Test func `whoever has a store open whose schema was dropped and made anew saves nothing into the new one`()
+    @Test func `an open store whose schema was dropped and made anew saves nothing into the new one`()
         async throws
     {
         let server = try PrivateServer()

@@ -10,10 +10,10 @@ import Testing
 
 @Suite("The numbers of a PostgreSQL store's history", .enabled(if: Server.isThere))
 struct HistoryNumberTests {
-    /// The lock of those who give numbers.
+    /// The lock of processes that give numbers.
     private static let lock = "pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275)"
 
-    /// A store's URL by way of a proxy.
+    /// A store's URL that leads through a proxy.
     private func url(_ proxy: FaultProxy) throws -> URL {
         try require(URL(string: "\(proxy.url.absoluteString)&schema=shop"))
     }
@@ -30,7 +30,7 @@ struct HistoryNumberTests {
         }
     }
 
-    @Test func `a store is opened though somebody keeps others from giving numbers`() throws {
+    @Test func `a store is opened though a session keeps others from giving numbers`() throws {
         let server = try PrivateServer()
         let stack = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: 10])
         let blocker = try server.connection()
@@ -41,13 +41,13 @@ struct HistoryNumberTests {
         try expectEqual(blocker.query("SELECT last FROM strata_history").firstInt64, 0)
     }
 
-    @Test func `a client that stands still while it gives numbers keeps nobody from the history`() throws {
+    @Test func `a client that stands still while it gives numbers keeps no other from the history`() throws {
         let server = try PrivateServer()
         let proxy = try FaultProxy(to: server.url)
         defer { proxy.close() }
         let still = try ServerStack(try url(proxy), history: true)
         let stack = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: 20])
-        // What gives the first numbers there is prepared with its text.
+        // The text of the statement that gives the first numbers passes when it is prepared.
         proxy.arm(.standstill, at: "pg_advisory_xact_lock")
         let session = try server.connection()
         try session.command("SELECT pg_catalog.pg_advisory_lock(\(Self.lock))")
@@ -56,7 +56,7 @@ struct HistoryNumberTests {
         try session.command("SELECT pg_catalog.pg_advisory_unlock(\(Self.lock))")
         try stack.insert("Oslo")
         try expectEqual(reading(stack).wait(), 2)
-        // Nor has the server lost its patience with it.
+        // The server has not ended the session for being idle, either.
         let log = try String(contentsOfFile: server.folder + "/server.log", encoding: .utf8)
         expect(!log.contains("idle-in-transaction timeout"))
     }
@@ -86,7 +86,7 @@ struct HistoryNumberTests {
         _ = try? purge.wait()
     }
 
-    @Test func `of those who come to give the same numbers one alone writes`() throws {
+    @Test func `if several processes come to give the same numbers, only one writes`() throws {
         let server = try PrivateServer()
         let stacks = try (0..<3).map { _ in try ServerStack(server.url, history: true) }
         let session = try server.connection()
@@ -103,7 +103,7 @@ struct HistoryNumberTests {
         let waiting = """
             SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND pid <> pg_catalog.pg_backend_pid()
             """
-        // Each looks at least once a second.
+        // Each store looks at least once a second.
         try waitUntil { try session.query(waiting).rowCount == stacks.count }
         try session.command("SELECT pg_catalog.pg_advisory_unlock(\(Self.lock))")
         try waitUntil { try session.query(waiting).rowCount == 0 }

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Keys of PostgreSQL stores", .enabled(if: Server.isThere))
 struct KeyTests {
-    /// Saves a new city by a program of its own, which has no keys yet.
+    /// Saves a new city with a new coordinator, which has no keys yet.
     private func insert(_ name: String, _ store: ChangingStore) throws {
         let context = try store.open(1)
         defer { ChangingStore.close(context) }
@@ -22,10 +22,10 @@ struct KeyTests {
     }
 
     @Test(arguments: [1, 500, 2000, -1000])
-    func `no keys are given from a sequence that somebody has altered, which the error names`(_ increment: Int) throws {
+    func `no keys are given from a sequence that was altered, which the error names`(_ increment: Int) throws {
         let store = ChangingStore()
         try store.fill()
-        // This one has keys left.
+        // This coordinator has keys left.
         let context = try store.open(1)
         defer { ChangingStore.close(context) }
         try context.performAndWait {
@@ -93,7 +93,7 @@ struct KeyTests {
         expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
     }
 
-    @Test func `a new row whose key somebody else has used gets another one`() throws {
+    @Test func `a new row whose key another program has used gets another one`() throws {
         let pinned = try PinnedStack()
         let session = try pinned.direct()
         try pinned.stack.insert("Rome")
@@ -129,7 +129,7 @@ struct KeyTests {
     }
 }
 
-/// The number of a process, which a test changes.
+/// The number of a process, which tests change.
 private final class ProcessNumber: Sendable {
     private let number = Atomic<Int32>(1)
 

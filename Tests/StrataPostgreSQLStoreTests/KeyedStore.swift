@@ -10,14 +10,14 @@ import TestSupport
 @testable import CoreDataMigration
 @testable import StrataArchives
 
-/// A store with foreign keys, or without, and what a program with SQL of its own does to it.
+/// A store with or without foreign keys, and changes that another program makes to it in SQL.
 final class KeyedStore: Sendable {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
         .appendingPathComponent("store")
 
     static var withKeys: [AnyHashable: Any] { [NSPostgreSQLForeignKeysOption: true] }
 
-    /// Also where all stores of the tests have them that do not say otherwise.
+    /// The option counts even in a run in which stores have foreign keys by default.
     static var withoutKeys: [AnyHashable: Any] { [NSPostgreSQLForeignKeysOption: false] }
 
     deinit { TestDatabase.drop(url) }
@@ -47,7 +47,7 @@ final class KeyedStore: Sendable {
         return connection
     }
 
-    /// The columns that have foreign keys which are looked at when a transaction commits, and hold for all rows.
+    /// The columns with foreign keys that the server checks when a transaction commits, and that hold for all rows.
     func keyColumns() throws -> [String] {
         try connection().query(
             """
@@ -61,7 +61,7 @@ final class KeyedStore: Sendable {
         ).rows.map { $0.string(0) }
     }
 
-    /// The SQLSTATE with which the server refuses a statement; `nil` if it does not.
+    /// The SQLSTATE with which the server refuses a statement; `nil` if it does not refuse it.
     func refusal(_ sql: String) throws -> String? {
         do {
             try connection().command(sql)
@@ -82,7 +82,7 @@ final class KeyedStore: Sendable {
         return entity
     }
 
-    /// A model with relationships that may lead to what was deleted, and some that may not.
+    /// A model with relationships of which some may lead to deleted objects, and others may not.
     static func library() -> NSManagedObjectModel {
         let (reader, book, author, note) = (entity("Reader"), entity("Book"), entity("Author"), entity("Note"))
         let shelf = entity("Shelf")
@@ -100,8 +100,8 @@ final class KeyedStore: Sendable {
 
     /// A model of countries and cities.
     ///
-    /// In the second version cities have a title in place of a name, districts and twins, and the country
-    /// knows its capital, which had no inverse before.
+    /// In the second version cities have a title in place of a name, and they have districts and twins. The country
+    /// knows its capital, whose relationship had no inverse before.
     static func atlas(_ version: Int) -> NSManagedObjectModel {
         let (country, city, region) = (entity("Country"), entity("City"), entity("Region"))
         GuideModel.relate(country, "cities", .many(.nullifyDeleteRule), city, "country", .one(.nullifyDeleteRule))
@@ -110,7 +110,7 @@ final class KeyedStore: Sendable {
         model.entities = [city, country, region]
         guard version == 2 else {
             country.properties.append(GuideModel.relationship("capital", .one(.nullifyDeleteRule), city))
-            // A table that loses a column is written anew, and the old one dropped, while that of regions stays.
+            // A table that loses a column is written anew, and the old table is dropped. The table of regions stays.
             country.properties.append(GuideModel.attribute("motto", .string))
             return model
         }
@@ -126,7 +126,7 @@ final class KeyedStore: Sendable {
 }
 
 extension NSManagedObjectContext {
-    /// A new object with values.
+    /// Inserts an object with values.
     func insert(_ entity: String, _ values: [String: Any] = [:]) -> NSManagedObject {
         let object = NSEntityDescription.insertNewObject(forEntityName: entity, into: self)
         for (key, value) in values { object.setValue(value, forKey: key) }

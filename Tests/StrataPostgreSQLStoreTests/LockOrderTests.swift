@@ -9,7 +9,7 @@ import Testing
 
 @Suite("The order in which saves lock rows of a PostgreSQL store", .enabled(if: Server.isThere))
 struct LockOrderTests {
-    /// Saves on a thread of its own.
+    /// A save on a separate thread.
     private final class Saving: Sendable {
         private let done = DispatchSemaphore(value: 0)
         private let error = Locked<CocoaError?>(nil)
@@ -43,7 +43,7 @@ struct LockOrderTests {
         let stack = try ServerStack(server.url)
         let filling = stack.context()
         try filling.performAndWait {
-            // One after the other, so that the keys are in the order of the names.
+            // Each save stores one user, so that the keys are in the order of the names.
             for name in ["a", "b", "c"] {
                 _ = filling.insert("User", ["email": name])
                 try filling.save()
@@ -61,15 +61,15 @@ struct LockOrderTests {
         func waitForWaiters(_ count: Int) throws {
             let end = ContinuousClock.now + .seconds(300)
             while try session.query("SELECT 1 FROM pg_locks WHERE NOT granted").rowCount < count {
-                try require(ContinuousClock.now < end, "nobody waits")
+                try require(ContinuousClock.now < end, "no session waits")
             }
         }
         let holder = try server.connection()
         try holder.command("BEGIN; SELECT 1 FROM \"user\" WHERE email = 'b' FOR UPDATE")
-        // It has the first one, and waits for the second.
+        // The deletion has the first row, and waits for the second.
         let deletion = Saving(deleting)
         try waitForWaiters(1)
-        // It waits for the first one, and must not have the third yet.
+        // The other save waits for the first row, and must not have the third yet.
         let relation = Saving(relating)
         try waitForWaiters(2)
         try holder.command("ROLLBACK")
@@ -80,7 +80,8 @@ struct LockOrderTests {
         try expectEqual(session.query("SELECT 1 FROM \"user\"").rowCount, 0)
     }
 
-    /// Two savers want rows of two tables, and somebody else has the row of the second table until both wait for it.
+    /// Has two saves want rows of two tables, while another session holds the row of the second table until both wait
+    /// for it.
     private func race(
         _ server: PrivateServer,
         for row: String,
@@ -123,7 +124,7 @@ struct LockOrderTests {
             venue.name = "new"
             for photo in venue.photos { photo.title = (photo.title ?? "") + "!" }
         }
-        // The photos come before the venue.
+        // Savers lock the photos before the venue.
         try race(server, for: "venue", moving, changing)
         try expectEqual(server.text("SELECT string_agg(title, '' ORDER BY venue_order) FROM photo"), "c!b!a!")
         try expectEqual(server.text("SELECT name FROM venue"), "new")

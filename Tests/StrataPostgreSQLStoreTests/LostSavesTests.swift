@@ -9,10 +9,10 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// Objects whose rows an asynchronous failover has lost, in a process that goes on.
+/// Objects in a running process whose rows were lost by an asynchronous failover.
 @Suite("PostgreSQL stores that have lost acknowledged saves", .enabled(if: Server.isThere))
 struct LostSavesTests {
-    /// A process that has saved what its replica never heard of, and goes on with that replica.
+    /// A process whose saves never reached its replica, and which goes on with that replica.
     private final class LostTime {
         let primary: PrivateServer
         let replica: PrivateServer
@@ -27,15 +27,15 @@ struct LostSavesTests {
             context = stack.context()
         }
 
-        /// The replica never hears of what the primary does from now on.
+        /// From now on the replica gets none of the primary's changes.
         func part() throws {
             try replica.catchUp(with: primary)
             try replica.halt()
         }
 
-        /// Has the replica take the primary's place.
+        /// Replaces the primary by the replica.
         ///
-        /// - Returns: Another process, which knows nothing of what was lost.
+        /// - Returns: Another process, which does not know of the lost saves.
         func failOver() throws -> ServerStack {
             try primary.halt()
             try replica.resume()
@@ -57,7 +57,7 @@ struct LostSavesTests {
     }
 
     @Test(arguments: [true, false])
-    func `a change upon a lost save finds the conflict with somebody else's as many saves later`(history: Bool) throws {
+    func `a change on top of a lost save conflicts with another's change as many saves later`(history: Bool) throws {
         let time = try LostTime(history: history)
         try time.stack.insert("Rome")
         try time.part()
@@ -82,7 +82,7 @@ struct LostSavesTests {
         try expectEqual(time.replica.text("SELECT name || population FROM city"), "Roma7")
     }
 
-    @Test func `a batch update that is lost is not taken for somebody else's`() throws {
+    @Test func `a batch update that is lost is not taken for another's`() throws {
         let time = try LostTime(history: false)
         try time.stack.insert("Rome")
         try time.part()
@@ -110,7 +110,7 @@ struct LostSavesTests {
     enum Deed: CaseIterable { case change, delete }
 
     @Test(arguments: Deed.allCases, [true, false])
-    func `an object whose row is lost never touches somebody else's new row`(_ deed: Deed, history: Bool) throws {
+    func `an object whose row is lost never touches another's new row`(_ deed: Deed, history: Bool) throws {
         for policy in [NSMergePolicy.error, .mergeByPropertyObjectTrump, .overwrite, .mergeByPropertyStoreTrump] {
             let time = try LostTime(history: history)
             try time.part()
@@ -160,7 +160,7 @@ struct LostSavesTests {
                 expectEqual(city.value(forKey: "name") as? String, "Rome")
             }
         }
-        // A context that had read lost rows reads anew.
+        // A context that had read lost rows reads again.
         try time.context.performAndWait {
             time.context.refreshAllObjects()
             try expectEqual(

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Names that the store makes of a model's", .enabled(if: Server.isThere))
 struct MadeNameTests {
-    /// The tables and sequences of a store that are not its books.
+    /// The tables and sequences of a store, without those that it keeps for itself.
     private func relations(_ store: ReopenedStore) throws -> [String] {
         try store.texts(
             """
@@ -16,7 +16,8 @@ struct MadeNameTests {
         )
     }
 
-    /// Stores an object of each entity, with a value of its own in each attribute, and finds it by that.
+    /// Stores an object of each entity with a different value in each attribute, and finds each object by these
+    /// values.
     private func check(_ model: NSManagedObjectModel, _ context: NSManagedObjectContext) throws {
         let entities = model.entities.compactMap { entity in
             entity.name.map { ($0, entity.attributesByName.keys.sorted()) }
@@ -39,7 +40,7 @@ struct MadeNameTests {
 
     @Test(arguments: ["a", "aé", "éa", "語"])
     func `long names that begin alike stay apart, and are cut between characters`(_ pattern: String) throws {
-        // 80 bytes and more; the server would cut off all but 63 of them, wherever that is.
+        // The name has 80 bytes or more. The server would keep only the first 63, wherever that cuts the text.
         let start = "x" + String(repeating: pattern, count: 80 / pattern.utf8.count)
         func model() -> NSManagedObjectModel {
             let (first, second) = (StoreModels.entity(start + "first"), StoreModels.entity(start + "second"))
@@ -62,7 +63,7 @@ struct MadeNameTests {
         try store.with(model) { try check(model, $0) }
         try expectEqual(store.problems(model), [])
         let names = try relations(store)
-        // Two tables, their sequences, and a table of pairs.
+        // There are two tables, their sequences, and a table of pairs.
         expectEqual(names.count, 5)
         let tables = names.filter { !$0.hasPrefix("strata_") }
         let columns = try tables.flatMap { try store.columns("\"\($0)\"") }
@@ -73,7 +74,7 @@ struct MadeNameTests {
         }
     }
 
-    @Test func `attributes whose names come to one have columns of their own, and entities are refused`() throws {
+    @Test func `attributes whose names come to one have separate columns, and entities are refused`() throws {
         let (store, model) = (
             ReopenedStore(),
             StoreModels.model(
@@ -142,7 +143,7 @@ struct MadeNameTests {
             "StrataStore", "StrataStorePkey", "StrataTransactionNumber", "StrataTransactionSeqSeq", "StrataKeysThing",
         ]
     )
-    func `a table that is called like something of the store's own is refused, and named`(_ name: String) throws {
+    func `a table that is called like one that the store keeps is refused, and named`(_ name: String) throws {
         let error = expectThrows(CocoaError.self) {
             try ReopenedStore().with(Self.things(["Thing", name])) { _ in }
         }

@@ -13,7 +13,7 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-/// A role of a test's own on the server of the tests.
+/// A role for one test, on the server of the tests.
 private final class TemporaryRole: Sendable {
     let name = "strata_role_" + String(UInt64.random(in: 0 ... .max), radix: 36)
 
@@ -22,7 +22,7 @@ private final class TemporaryRole: Sendable {
     deinit { _ = try? Server.connection().command("DROP OWNED BY \(name); DROP ROLE \(name)") }
 }
 
-/// In the second version of the atlas the table of countries is written anew, and that of regions stays.
+/// In the second version of the atlas the table of countries is written anew, and the table of regions stays.
 @Suite("What others have given to tables of a PostgreSQL store that is migrated", .enabled(if: Server.isThere))
 struct MigrationBelongingsTests {
     private func truths(_ store: KeyedStore, _ conditions: [String]) throws -> [Bool] {
@@ -203,7 +203,7 @@ struct MigrationFaultTests {
         try fill(server.url)
     }
 
-    /// Migrates by way of the proxy, which strikes at the commit of the migration, and tells what that has failed with.
+    /// Migrates through the proxy, which strikes at the migration's commit, and gives the error of the migration.
     private func migrate(_ fault: FaultProxy.Fault, onStrike: () -> Void = {}) throws -> CocoaError? {
         let holder = try server.connection()
         try holder.command("BEGIN; SELECT count(*) FROM city")
@@ -212,7 +212,8 @@ struct MigrationFaultTests {
         Thread.detachNewThread { [self] in
             defer { done.signal() }
             do {
-                // Whoever adds the store looks once more after an error, and finds it migrated as well.
+                // This runs the migration itself. Adding the store would look again after an error, and would find it
+                // migrated.
                 let model = ChangingStore.model(2)
                 try model.tryFreeze()
                 let migration = AutomaticMigration(
@@ -240,7 +241,7 @@ struct MigrationFaultTests {
         return failure.withLock { $0 }
     }
 
-    /// The process of the server that waits for the table of cities, once one does.
+    /// The server's process that waits for the table of cities; waits until there is one.
     private func waiting() throws -> pid_t {
         let session = try server.connection()
         let end = ContinuousClock.now + .seconds(300)
@@ -248,14 +249,14 @@ struct MigrationFaultTests {
         while .now < end {
             if let found = try session.query(sql).firstInt64 { return pid_t(found) }
         }
-        return try require(nil as pid_t?, "nobody waits for the table")
+        return try require(nil as pid_t?, "no session waits for the table")
     }
 
     private func titles() throws -> [String] {
         try server.connection().query("SELECT title FROM city").rows.map { $0.string(0) }
     }
 
-    @Test func `a migration whose commit nobody has answered is found to be there`() throws {
+    @Test func `a migration whose commit was not answered is found to be there`() throws {
         defer { proxy.close() }
         let failure = try migrate(.cutAfter)
         expect(failure == nil, "\(failure?.localizedDescription ?? "")")
@@ -263,11 +264,12 @@ struct MigrationFaultTests {
     }
 
     @Test(arguments: [false, true])
-    func `a migration whose commit the server has not heard of is told to have failed, and can be made again`(
+    func `a migration whose commit the server has not heard of is reported as failed, and can be made again`(
         _ isSilent: Bool
     ) throws {
         defer { proxy.close() }
-        // Whoever hears nothing more waits for its commit for a day, unless the connection is found to be gone.
+        // A session that hears nothing more waits for its commit for a day, unless its connection turns out to be
+        // gone.
         let failure = try migrate(isSilent ? .silence : .cutBefore) {
             guard isSilent else { return }
             proxy.setOpen(false)
@@ -297,7 +299,7 @@ struct MigrationFaultTests {
         let start = ContinuousClock.now
         try require(done.wait(timeout: .now() + 300) == .success)
         expectEqual(failure.withLock { $0?.code }, .persistentStoreTimeout)
-        // Nor does the look at what has become of the store take longer than that.
+        // The look at the state of the store does not take longer, either.
         expect(.now - start < .seconds(25), "\(.now - start)")
         try holder.command("ROLLBACK")
     }

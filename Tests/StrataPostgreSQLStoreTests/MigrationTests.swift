@@ -8,7 +8,7 @@ import StrataPostgreSQLStore
 import TestSupport
 import Testing
 
-/// A store whose model changes, in a schema of its own that stands for a file.
+/// A store whose model changes, in a separate schema that stands for a file.
 final class ChangingStore: Sendable {
     let folder: URL
     let url: URL
@@ -20,7 +20,9 @@ final class ChangingStore: Sendable {
 
     deinit { TestDatabase.drop(url) }
 
-    /// A model of cities; the second version has one more attribute, another name for one, and one entity more.
+    /// A model of cities.
+    ///
+    /// The second version has one attribute more, one attribute with another name, and one entity more.
     static func model(_ version: Int) -> NSManagedObjectModel {
         func attribute(_ name: String, _ type: NSAttributeType, was: String? = nil) -> NSAttributeDescription {
             let attribute = NSAttributeDescription()
@@ -45,7 +47,7 @@ final class ChangingStore: Sendable {
             let bridge = NSEntityDescription()
             bridge.name = "Bridge"
             bridge.properties = [attribute("length", .doubleAttributeType)]
-            // Before the other in the order of names, so that its number changes.
+            // Its name sorts before the other, so that the other's number changes.
             model.entities = [bridge, city]
         }
         return model
@@ -131,7 +133,7 @@ struct MigrationTests {
         try expectEqual(store.problems(1), [])
     }
 
-    @Test func `who has the store open with the old model neither reads nor saves any more`() throws {
+    @Test func `a store that is open with the old model neither reads nor saves any more`() throws {
         let store = ChangingStore()
         try store.fill()
         let old = try store.open(1)
@@ -151,7 +153,7 @@ struct MigrationTests {
         try expectEqual(ChangingStore.values("title", new), ["Bonn", "Ulm"])
     }
 
-    @Test func `who has the store open with the old model cannot pin a context to it, or loop over rows`() async throws
+    @Test func `a store that is open with the old model takes no pinned context, and no loop over rows`() async throws
     {
         let store = ChangingStore()
         try store.fill()
@@ -159,7 +161,7 @@ struct MigrationTests {
         defer { ChangingStore.close(old) }
         let new = try store.open(2)
         defer { ChangingStore.close(new) }
-        // Each has a new session, which the migration could not end.
+        // Each call opens a new session, which the migration could not end.
         let pinning = expectThrows(CocoaError.self) {
             try old.performAndWait {
                 try old.setQueryGenerationFrom(.current)
@@ -173,7 +175,7 @@ struct MigrationTests {
         expectEqual(looping?.code, .persistentStoreIncompatibleVersionHash)
     }
 
-    @Test func `of several that come at once one migrates, and all open the store`() async throws {
+    @Test func `if several come at once, one migrates, and all open the store`() async throws {
         let store = ChangingStore()
         try store.fill([NSPersistentHistoryTrackingKey: true])
         let found = try await withThrowingTaskGroup(of: [String].self) { group in
@@ -187,7 +189,7 @@ struct MigrationTests {
             return try await group.reduce(into: [[String]]()) { $0.append($1) }
         }
         expectEqual(found, Array(repeating: ["Bonn", "Ulm"], count: 4))
-        // The history tells of one migration.
+        // The history has one migration.
         let migrations = try store.connection().query(
             "SELECT count(*) FROM strata_transaction WHERE author LIKE 'com.apple.coredata.schemamigrator%'"
         )
@@ -196,7 +198,7 @@ struct MigrationTests {
     }
 
     @Test
-    func `a table that somebody keeps locked is waited for until the time-out, and nobody waits behind the migration`()
+    func `a table that another keeps locked is waited for until the time-out, and none waits behind the migration`()
         throws
     {
         let store = ChangingStore()
@@ -214,7 +216,7 @@ struct MigrationTests {
         ChangingStore.close(context)
     }
 
-    @Test func `metadata that somebody writes while the migration waits for the tables is kept`() throws {
+    @Test func `metadata that another program writes while the migration waits for the tables is kept`() throws {
         let store = ChangingStore()
         try store.fill()
         let writer = try store.connection()
@@ -352,7 +354,7 @@ struct VerificationTests {
         let words = sql.split(separator: " ")
         if let place = words.firstIndex(of: "INDEX") {
             try store.command("DROP INDEX \(words[place + 1])")
-            // One row of each entity.
+            // This leaves one row of each entity.
             if sql.contains("(strata_entity)") { try store.command("DELETE FROM person WHERE name = 'Anna'") }
         }
         try store.command(sql)

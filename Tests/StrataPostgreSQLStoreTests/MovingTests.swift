@@ -8,7 +8,7 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// Foreign keys tell whose tables of pairs are.
+/// Foreign keys show which store a table of pairs belongs to.
 private let hasNoForeignKeys = ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] != "1"
 
 @Suite("Stores that move to PostgreSQL, and from there", .enabled(if: Server.isThere))
@@ -64,12 +64,12 @@ struct MovingTests {
         try expectEqual(cities(stack.coordinator), ["Porto", "Rome"])
     }
 
-    @Test func `what somebody commits while a store moves away is moved as well`() throws {
+    @Test func `what another session commits while a store moves away is moved as well`() throws {
         let stack = try Stack(.postgreSQL)
         try insert("Rome", stack.context())
         let other = try TestDatabase.session(stack.storeURL)
         try other.command("BEGIN")
-        // What a save of another machine would write, which commits later.
+        // A save on another machine, which commits later, would write this.
         let written = try other.query(
             "INSERT INTO city SELECT (c).* FROM (SELECT jsonb_populate_record(c, '{\"strata_id\": 999, \"name\": \"Porto\"}') AS c FROM city AS c) AS new"
         )
@@ -96,7 +96,7 @@ struct MovingTests {
         try insert("Rome", stack.context())
         let store = try require(stack.coordinator.persistentStores.first as? PostgreSQLStore)
         let gate = try require(store.engine as? PostgreSQLEngine).gate
-        // It has a lock that the save waits for.
+        // This session has a lock that the save waits for.
         let (other, watching) = (try TestDatabase.session(stack.storeURL), try TestDatabase.session(stack.storeURL))
         try other.command("BEGIN; SELECT 1 FROM city FOR UPDATE")
         let context = stack.context()
@@ -120,7 +120,7 @@ struct MovingTests {
         let file = stack.folder.appendingPathComponent("moved.sqlite")
         let moving = onThread { try stack.coordinator.migratePersistentStore(store, to: file, type: .sqlite) }
         expect(wait(120) { gate.isClosed })
-        // Nothing is copied before the save has ended.
+        // The move copies nothing before the save has ended.
         try expect(!wait(1) { try watching.query("\(locks) AND mode = 'ShareLock'").rowCount > 0 })
         try other.rollback()
         try saving.join()
@@ -128,7 +128,7 @@ struct MovingTests {
         try expectEqual(cities(stack.coordinator), ["Roma"])
     }
 
-    @Test func `a store that is destroyed is gone for whoever has it open, who writes nothing into the next one`()
+    @Test func `a store that is destroyed is gone for all that have it open, and they write nothing into the next one`()
         throws
     {
         let stack = try Stack(.postgreSQL)
@@ -143,7 +143,7 @@ struct MovingTests {
         try expectEqual(cities(own), [])
     }
 
-    /// The things in a schema, but for indexes and parts of tables.
+    /// The relations in a schema, without indexes and parts of tables.
     private func relations(_ stack: Stack) throws -> [String] {
         try TestDatabase.texts(
             """
@@ -195,7 +195,7 @@ struct MovingTests {
         try expectEqual(relations(stack), ["club_people", "notes", "notes_strata_id_seq", "shown"])
         try expectEqual(TestDatabase.texts("SELECT text FROM shown", in: stack.storeURL), ["mine"])
 
-        // There is room for a store again, which is destroyed by the public call without an error.
+        // The schema has room for a store again. The public call destroys it without an error.
         let own = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try own.addPersistentStore(type: .postgreSQL, configuration: nil, at: stack.storeURL)
         try own.remove(store)
@@ -252,7 +252,7 @@ struct MovingTests {
             let data = try PropertyListSerialization.data(fromPropertyList: all, format: .binary, options: 0)
             try somebody.query("UPDATE strata_store SET metadata = $1", [.bytea(data)])
         }
-        // Somebody has migrated the store, without this session knowing.
+        // Another program has migrated the store, and this session does not know.
         try note([NSStoreModelVersionHashesKey: ["City": Data([1])]])
         store.metadata["note"] = "mine"
         let context = stack.context()

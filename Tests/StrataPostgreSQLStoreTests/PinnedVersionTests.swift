@@ -9,7 +9,7 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// A store in a schema of its own, and the database behind it.
+/// A store in a separate schema, and the database behind it.
 final class PinnedStack: Sendable {
     let stack: ServerStack
     let database: OpenDatabase
@@ -26,7 +26,7 @@ final class PinnedStack: Sendable {
         _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
     }
 
-    /// A session beside the store's.
+    /// A session besides the store's.
     func direct() throws -> Connection {
         let connection = try Server.connection()
         try connection.command("SET search_path TO \"\(schema)\"")
@@ -37,12 +37,12 @@ final class PinnedStack: Sendable {
         try PostgreSQLVersion.newest(database, mayBeReplica: false, ageLimit: ageLimit)
     }
 
-    /// How many sessions hold a version: each has looked at the store's metadata, in the transaction that is open.
+    /// The number of sessions that hold a version: each has read the store's metadata in its open transaction.
     func holders() throws -> Int {
         try Self.holders(direct())
     }
 
-    /// The same, as a session that sees the schema tells it.
+    /// The same number, from a session that sees the schema.
     static func holders(_ session: Connection) throws -> Int {
         let sql =
             "SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'relation' AND relation = 'strata_store'::regclass"
@@ -51,7 +51,7 @@ final class PinnedStack: Sendable {
 }
 
 extension ServerStack {
-    /// What the store's statements run on.
+    /// The database that runs the store's statements.
     var database: OpenDatabase {
         get throws {
             let store = try require(coordinator.persistentStores.first as? PostgreSQLStore)
@@ -60,7 +60,7 @@ extension ServerStack {
     }
 }
 
-/// What one thread notes for another.
+/// A value that one thread notes for another.
 final class Noted<Value: Sendable>: Sendable {
     private let value = Locked<Value?>(nil)
     func note(_ new: Value) { value.withLock { $0 = new } }
@@ -112,7 +112,7 @@ struct PinnedVersionTests {
         try expectEqual(Cities.fetched(pinned.stack.context()), ["Oslo", "Rome"])
     }
 
-    @Test func `who finds the connection of a version taken sees on another one what the version holds`() throws {
+    @Test func `a reader that finds a version's connection taken sees the version's rows on another one`() throws {
         let pinned = try PinnedStack()
         try pinned.stack.insert("Rome")
         let version = try pinned.version()
@@ -126,7 +126,7 @@ struct PinnedVersionTests {
             expect(process != held.serverProcess)
             expectEqual(count, 1)
         }
-        // Nothing is left on the connection of the pool.
+        // The connection of the pool keeps nothing of the version.
         try expectEqual(pinned.database.pool.withConnection { try $0.query(Self.count).firstInt64 }, 2)
     }
 
@@ -178,7 +178,7 @@ struct PinnedVersionTests {
         expectGone("the server has ended its transaction") {
             try version.read { held in
                 try end(held.serverProcess)
-                // The name of the snapshot goes with the session.
+                // The name of the snapshot ends with the session.
                 other.note(
                     onThread {
                         expectGone("the server has ended its transaction") {
@@ -224,7 +224,8 @@ struct PinnedVersionTests {
             _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
         }
         let (migrating, observer) = (try pinned.direct(), try pinned.direct())
-        // What a migration of another program does: rows move to other tables, and the metadata tells of another model.
+        // A migration in another program does the same: it moves rows to other tables, and writes another model into
+        // the metadata.
         try migrating.command(
             """
             BEGIN; LOCK TABLE strata_store, city IN ACCESS EXCLUSIVE MODE; CREATE TABLE city_new AS SELECT * FROM city;
@@ -257,7 +258,7 @@ struct PinnedVersionTests {
                 return try context.existingObject(with: venue).value(forKey: "price") as? Int
             }
         }
-        // From the database, and not from rows that are known already.
+        // The value must come from the database, and not from cached rows.
         let other = pinned.stack.context()
         other.stalenessInterval = 0
         try expectEqual(price(other), 7)
@@ -269,7 +270,7 @@ struct PinnedVersionTests {
 
     // MARK: - The end
 
-    @Test func `a version that was let go of ends its transaction, and cannot be read any more`() throws {
+    @Test func `a version that was released ends its transaction, and cannot be read any more`() throws {
         let pinned = try PinnedStack()
         let version = try pinned.version()
         try expectEqual(pinned.holders(), 1)
@@ -277,7 +278,7 @@ struct PinnedVersionTests {
         try wait { (try? pinned.holders()) == 0 }
         expectGone("removed from its coordinator") { try version.read { _ in } }
 
-        // Whoever reads meanwhile ends in peace.
+        // A read that is under way still succeeds.
         let other = try pinned.version()
         try other.read { held in
             other.end()
@@ -300,7 +301,7 @@ struct PinnedVersionTests {
         expectGone("older than the 0.5 s") { try version.read { _ in } }
     }
 
-    @Test func `the server lets go by itself of an old version that nobody reads`() throws {
+    @Test func `the server lets go by itself of an old version that is not read`() throws {
         let pinned = try PinnedStack()
         let version = try pinned.version(ageLimit: 0.5)
         try wait { (try? pinned.holders()) == 0 }
@@ -332,7 +333,7 @@ struct PinnedVersionTests {
         }
         try expect(require(milliseconds()) > 590_000)
         try wait { (try? milliseconds()).flatMap { $0 }.map { $0 < 599_999 } == true }
-        // Nor does one that fails: it tells the server anew as well.
+        // A read that fails does not put it off either, though it sets the server's time limit again.
         let before = try require(milliseconds())
         expectThrows(PostgreSQLError.self) {
             try version.read { connection in
@@ -342,7 +343,7 @@ struct PinnedVersionTests {
             }
         }
         try expect(require(milliseconds()) <= before - 20)
-        // Without a limit nothing ends it.
+        // Without an age limit the server does not end it.
         let other = try pinned.version()
         let setting = try other.read { connection in
             try connection.command("SHOW idle_in_transaction_session_timeout")[0].optionalString(0)
@@ -399,7 +400,7 @@ struct PinnedVersionTests {
             }
         }
         expect(!isFirst)
-        // The first has ended.
+        // The first loop has ended.
         try await expectEqual(Cities.looped(pinned.stack.context()).count, 3)
     }
 
@@ -412,7 +413,7 @@ struct PinnedVersionTests {
                 _ = try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "City"))
             }
         }
-        // Whoever takes hold of a version reads the store's metadata.
+        // A context that is about to hold a version reads the store's metadata.
         let session = try pinned.direct()
         try session.command("BEGIN; LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
         let first = onThread { try pin(contexts[0]) }
@@ -427,7 +428,7 @@ struct PinnedVersionTests {
 
     // MARK: - Commits in doubt
 
-    /// What a commit of a transaction that has written a city is found to be after the server was started again.
+    /// The outcome of a commit of a transaction that has written a city, once the server was started again.
     @Test(arguments: ["there", "gone", "somebody else's", "yet to come", "the same run"])
     func `after a crash a number alone proves no commit, as another transaction may have it`(_ fate: String) throws {
         let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 1.0])
@@ -461,7 +462,7 @@ struct PinnedVersionTests {
         case "there", "the same run": try mark.settle(pinned.database, lost)
         case "somebody else's", "gone": expectThrows(SaveInDoubt.self) { try mark.settle(pinned.database, lost) }
         default:
-            // It is made again.
+            // The save is made again.
             let error = expectThrows(PostgreSQLError.self) { try mark.settle(pinned.database, lost) }
             expectEqual(error?.kind, .rolledBack)
         }

@@ -20,7 +20,7 @@ struct PipeliningTests {
         let posted = try (1...5).map { try connection.post("SELECT $1 * 2", [.int8($0)]) }
         try expectEqual(connection.answer(posted[3]).firstInt64, 8)
         try expectEqual(posted.map { try connection.answer($0).firstInt64 }, [2, 4, 6, 8, 10])
-        // As many as there are fit a connection that is used for other things meanwhile.
+        // A connection can run other statements before the answer to this one is read.
         let next = try connection.post("SELECT 7::bigint")
         try expectEqual(connection.query("SELECT 8::bigint").firstInt64, 8)
         try connection.command("SET LOCAL statement_timeout = 0")
@@ -56,7 +56,7 @@ struct PipeliningTests {
     }
 
     @Test(arguments: [
-        // Refused when it is prepared, before there are rows, and after some.
+        // The server refuses these when it prepares them, before it has rows, and after some rows.
         ("SELECT nothing", "42703"), ("SELECT 1 / 0", "22012"),
         ("SELECT 1 / (4 - n) FROM pg_catalog.generate_series(1, 9) AS n", "22012"),
     ])
@@ -130,7 +130,7 @@ struct PipeliningTests {
         try expectEqual(numbers(), [1, 2])
         try connection.command("ALTER TABLE numbers ALTER COLUMN number TYPE integer")
         try expectEqual(numbers(), [1, 2])
-        // In a transaction it fails once.
+        // In a transaction the statement fails once.
         try connection.command("ALTER TABLE numbers ALTER COLUMN number TYPE bigint")
         try connection.command("BEGIN")
         expectEqual(expectThrows(PostgreSQLError.self) { try numbers() }?.isStale, true)
@@ -140,7 +140,7 @@ struct PipeliningTests {
         try connection.command("COMMIT")
     }
 
-    @Test func `the server begins with what was sent before anybody asks for the answer`() throws {
+    @Test func `the server begins with what was sent before the answer is asked for`() throws {
         let (connection, other) = (try Server.connection(), try Server.connection())
         let key = Int64(UInt32.random(in: 1 ... .max))
         let taken = try connection.post("SELECT pg_catalog.pg_advisory_lock($1)", [.int8(key)])
@@ -153,7 +153,7 @@ struct PipeliningTests {
         try expectEqual(connection.answer(taken).rowCount, 1)
     }
 
-    /// Runs `body` with a proxy and a coordinator whose store is behind it.
+    /// A context on a coordinator.
     private func context(_ coordinator: NSPersistentStoreCoordinator) -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
@@ -166,10 +166,10 @@ struct PipeliningTests {
             try context.performAndWait {
                 let city = City(context: context)
                 city.name = "Lagos"
-                // The first save draws keys, and tells the session who it is.
+                // The first save draws keys, and identifies the context to the session.
                 Venue(context: context).city = city
                 try context.save()
-                // The city is written in each second save.
+                // Each second save also writes the city.
                 for count in [1, 1, 20, 20] {
                     for _ in 0..<count { Venue(context: context).city = city }
                     city.name = "Lagos \(count)"
@@ -197,7 +197,7 @@ struct PipeliningTests {
                 )
                 let before = proxy.trips.withLock { $0 }
                 let error = expectThrows(CocoaError.self) { try context.save() }
-                // The locks, the rows, and the end.
+                // There is one round trip for the locks, one for the rows, and one for the end.
                 expectEqual(proxy.trips.withLock { $0 }, before + 3)
                 let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
                 expectEqual(conflicts.count, 100)
@@ -227,7 +227,7 @@ struct PipeliningTests {
                 let (trips, bytes) = (proxy.answers.withLock { $0 }, proxy.bytes.withLock { $0 })
                 let result = try context.execute(request) as? NSBatchUpdateResult
                 expectEqual(result?.result as? Int, 2000)
-                // The history is told the keys.
+                // The history needs the keys.
                 expect(proxy.bytes.withLock { $0 } - bytes < (isRecorded ? 100_000 : 2_000))
                 if !isRecorded { expectEqual(proxy.answers.withLock { $0 }, trips + 2) }
                 let fetch = NSFetchRequest<NSManagedObject>(entityName: "City")
@@ -257,7 +257,7 @@ struct PipeliningTests {
     }
 
     @Test
-    func `a context is pinned in one round trip, on a connection that nobody uses, which is used again afterwards`()
+    func `a context is pinned in one round trip, on an idle connection, which is used again afterwards`()
         throws
     {
         try FaultProxy.withStore { proxy, schema, coordinator in
@@ -273,17 +273,17 @@ struct PipeliningTests {
                 var (trips, callers) = (proxy.answers.withLock { $0 }, proxy.callers.withLock { $0 })
                 try context.performAndWait { try context.setQueryGenerationFrom(.current) }
                 try expectEqual(Cities.fetched(context), ["Rome"])
-                // One for the version, and one for the read.
+                // There is one round trip for the version, and one for the read.
                 expectEqual(proxy.answers.withLock { $0 }, trips + 2)
                 expectEqual(proxy.callers.withLock { $0 }, callers)
                 try expectEqual(PinnedStack.holders(direct), 1)
-                // Somebody else has a connection meanwhile, a new one the first time.
+                // Meanwhile another context has a connection, which is new the first time.
                 callers += round == 0 ? 1 : 0
                 try expectEqual(Cities.fetched(other), ["Rome"])
                 expectEqual(proxy.callers.withLock { $0 }, callers)
                 try context.performAndWait { try context.setQueryGenerationFrom(nil) }
                 try waitUntil { try PinnedStack.holders(direct) == 0 }
-                // It comes back once it has rolled back.
+                // The connection comes back after its rollback.
                 let store = try require(coordinator.persistentStores.first as? PostgreSQLStore)
                 let pool = try require(store.engine as? PostgreSQLEngine).openDatabase().pool
                 try waitUntil { pool.idleCount == 2 }
@@ -291,13 +291,13 @@ struct PipeliningTests {
         }
     }
 
-    @Test func `a context is pinned though the connection that nobody used turns out to be lost`() throws {
+    @Test func `a context is pinned though the idle connection turns out to be lost`() throws {
         try FaultProxy.withStore { proxy, _, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
                 _ = context.insert("City", ["name": "Rome"])
                 try context.save()
-                // Lost on the way, when it is used.
+                // The connection breaks when it is used.
                 proxy.arm(.cutBefore, at: "pg_export_snapshot")
                 try context.setQueryGenerationFrom(.current)
             }
@@ -366,7 +366,7 @@ struct PipeliningTests {
         }
     }
 
-    @Test func `who inserts much seldom waits for keys`() throws {
+    @Test func `many insertions seldom wait for keys`() throws {
         try FaultProxy.withStore { proxy, _, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
@@ -377,7 +377,8 @@ struct PipeliningTests {
                 try save(1)
                 let before = proxy.answers.withLock { $0 }
                 for _ in 0..<25 { try save(400) }
-                // 10,000 keys: after the first 1,000 come 2,000, 4,000 and 8,000. Twice plans are dropped, as the table has grown.
+                // There are 10,000 keys: the first 1,000, then 2,000, 4,000 and 8,000. Plans are dropped twice, since
+                // the table has grown.
                 expectEqual(proxy.answers.withLock { $0 }, before + 25 * 2 + 3 + 2)
             }
         }
@@ -423,7 +424,7 @@ struct PipeliningTests {
                 expectEqual(error?.code, .managedObjectMerge)
                 try expectEqual(venues(), 0)
                 expect(new.allSatisfy(\.isInserted))
-                // The same connection goes on.
+                // The context goes on with the same connection.
                 new[7].city = rest
                 try context.save()
                 try expectEqual(venues(), 10)
@@ -445,7 +446,7 @@ struct PipeliningTests {
         expect(!connection.isBroken && !connection.isIdle)
         try connection.rollback()
         try expectEqual(connection.query("SELECT pg_catalog.count(*) FROM numbers").firstInt64, 0)
-        // What could not be prepared since another one failed is prepared the next time.
+        // A statement that could not be prepared because another one failed is prepared the next time.
         try connection.query("INSERT INTO numbers VALUES ($1)", [.int8(1)])
         expectThrows(PostgreSQLError.self) { try connection.query("SELECT 1 / 0") }
         try expectEqual(connection.query("SELECT number FROM numbers").firstInt64, 1)
@@ -454,7 +455,7 @@ struct PipeliningTests {
     @Test func `behind a statement whose rows came one by one all answers are whole`() throws {
         let connection = try Server.connection()
         let sql = "SELECT pg_catalog.generate_series(1, 3)"
-        // Prepared already, so that it is the first that is sent the next time.
+        // The statement is prepared already, so that it is the first to be sent the next time.
         try expectEqual(connection.answer(connection.post(sql)).rowCount, 3)
         for _ in 0..<2 {
             var count = 0
@@ -469,7 +470,7 @@ struct PipeliningTests {
 
     @Test func `large values and large answers pass each other`() throws {
         let connection = try Server.connection()
-        // Much more than the sockets hold in either direction.
+        // This is much more than the sockets hold in either direction.
         let value = Data(repeating: 7, count: 4 << 20)
         let posted = try (0..<16).map { _ in try connection.post("SELECT $1", [.bytea(value)]) }
         for statement in posted {
@@ -489,14 +490,14 @@ struct PipeliningTests {
         }
     }
 
-    @Test func `of statements that wait for others each has the time that one has`() throws {
+    @Test func `each of several statements that wait for others has the time of a single one`() throws {
         let connection = try Server.connection()
         connection.patience = 1
         let posted = try (0..<3).map { _ in try connection.post("SELECT pg_catalog.pg_sleep(0.6)", mayWait: true) }
         try expectEqual(connection.answer(posted[2]).rowCount, 1)
     }
 
-    @Test func `nobody waits for answers of a server that is silent`() throws {
+    @Test func `a silent server's answers are not waited for`() throws {
         let connection = try Server.connection()
         connection.patience = 0.2
         try connection.post("SELECT 1")
@@ -532,7 +533,7 @@ struct PipeliningTests {
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
-    @Test func `a session that ends amid statements breaks its connection, and the pool opens another`() throws {
+    @Test func `a session that ends between statements breaks its connection, and the pool opens another`() throws {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in }
         defer { pool.close() }
         let error = expectThrows(PostgreSQLError.self) {
@@ -546,7 +547,7 @@ struct PipeliningTests {
         try expectEqual(pool.withConnection { try $0.query("SELECT 1").firstInt64 }, 1)
     }
 
-    @Test func `what nobody took the answers of is over when the connection comes back`() throws {
+    @Test func `statements whose answers were not read are over when the connection comes back`() throws {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in }
         defer { pool.close() }
         try pool.withConnection { connection in

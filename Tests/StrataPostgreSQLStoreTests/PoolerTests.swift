@@ -8,14 +8,13 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// A pgbouncer in transaction mode before the tests' server, or another one, with four sessions for all; see
-/// `Tests/postgresql-server.sh`.
+/// A pgbouncer in transaction mode before the tests' server or another one; see `Tests/postgresql-server.sh`.
 ///
-/// Stopped when nobody holds it.
+/// It has four sessions for all clients, and stops when it is released.
 private final class Pooler: Sendable {
     private let folder = "/tmp/strata-pool." + String(UInt64.random(in: 0 ... .max), radix: 36)
     private let schema = "pooled_" + String(UInt64.random(in: 0 ... .max), radix: 36)
-    /// Leads through the pooler to a schema that nobody else uses.
+    /// Leads through the pooler to a schema that no other test uses.
     let url: URL
     /// The server that belongs to the test alone; `nil` for that of all tests.
     private let own: PrivateServer?
@@ -37,7 +36,7 @@ private final class Pooler: Sendable {
         _ = try? PrivateServer.run(["stop", folder], [:])
     }
 
-    /// Has it lead to another server from now on, while its clients stay.
+    /// Makes it lead to another server from now on, while its clients stay connected.
     func lead(to server: PrivateServer) throws {
         let settings = "\(folder)/pooler.ini"
         let lines = try String(contentsOfFile: settings, encoding: .utf8).split(separator: "\n").map { line in
@@ -51,7 +50,7 @@ private final class Pooler: Sendable {
         usleep(500_000)
     }
 
-    /// Leads past the pooler to the same schema of the tests' server.
+    /// Leads to the same schema without the pooler.
     var directURL: URL {
         get throws {
             let direct = try require(TestDatabase.url)
@@ -86,7 +85,7 @@ struct PoolerTests {
         }
     }
 
-    @Test func `a connection through a pooler is told from one that leads to the server`() throws {
+    @Test func `a connection through a pooler is distinguished from one that leads to the server`() throws {
         let pooler = try Pooler()
         try expect(Connection.open(try ConnectionTarget(pooler.url), timeout: 30).isBehindPooler())
         try expect(!Server.connection().isBehindPooler())
@@ -121,7 +120,7 @@ struct PoolerTests {
         }
         try expectEqual(names(stack.context()).count, 240)
         try expectEqual(pooler.direct().query("SELECT pg_catalog.count(*) FROM strata_transaction").firstInt64, 160)
-        // Whoever gets a session of the server next finds it as it was.
+        // The next client of a server session finds it as it was.
         let stranger = try Connection.open(try ConnectionTarget(pooler.url), timeout: 30)
         let path = try stranger.command("SHOW search_path")
         expectEqual(path[0].string(0), #""$user", public"#)
@@ -145,7 +144,7 @@ struct PoolerTests {
         let direct = try pooler.direct()
         let error = expectThrows(PostgreSQLError.self) { try direct.command("DELETE FROM city") }
         expectEqual(error?.sqlState, "23503")
-        // Nothing is left of the wait for locks in the session.
+        // The session keeps nothing of the wait for locks.
         try expectEqual(
             Connection.open(try ConnectionTarget(pooler.url), timeout: 30).command("SHOW lock_timeout")[0].string(0),
             "0"
@@ -167,7 +166,7 @@ struct PoolerTests {
         try expectEqual(names(writer), ["Oslo", "Rome"])
     }
 
-    @Test func `readers of a version take turns, as nobody knows where a pooler leads, and it may have an age`() throws
+    @Test func `readers of a version take turns, as a pooler may lead anywhere, and it may have an age`() throws
     {
         let pooler = try Pooler()
         let stack = try ServerStack(pooler.url)
@@ -217,7 +216,7 @@ struct PoolerTests {
     }
 
     @Test(arguments: [true, false])
-    func `who goes by an old model learns that the store was migrated, and saves nothing`(_ saves: Bool) throws {
+    func `a context with an old model learns that the store was migrated, and saves nothing`(_ saves: Bool) throws {
         let pooler = try Pooler()
         func open(_ version: Int, _ url: URL) throws -> NSManagedObjectContext {
             let coordinator = NSPersistentStoreCoordinator(managedObjectModel: ChangingStore.model(version))
@@ -243,7 +242,7 @@ struct PoolerTests {
         try expectEqual(pooler.direct().query("SELECT pg_catalog.count(*) FROM city").firstInt64, 1)
     }
 
-    @Test func `another store object's metadata do not stop who reads and saves`() throws {
+    @Test func `another store object's metadata do not stop reads and saves`() throws {
         let pooler = try Pooler()
         let (one, other) = (try ServerStack(pooler.url), try ServerStack(pooler.url))
         try insert(["Rome"], one.context())
@@ -267,7 +266,7 @@ struct PoolerTests {
         try expectEqual(names(stack.context()), ["Rome"])
     }
 
-    @Test func `who follows the history hears of others by looking`() async throws {
+    @Test func `a follower of the history finds others' changes by looking`() async throws {
         let pooler = try Pooler()
         let options: [String: Any] = [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
         let one = try ServerStack(pooler.url, history: true, options)

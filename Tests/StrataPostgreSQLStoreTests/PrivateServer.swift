@@ -6,11 +6,11 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-/// A server of a test's own, which nobody else's tests suffer from; see `Tests/postgresql-server.sh`.
+/// A server for one test, so that other tests do not suffer from it; see `Tests/postgresql-server.sh`.
 ///
-/// Stopped and removed when nobody holds it.
+/// It is stopped and removed when it is released.
 final class PrivateServer: Sendable {
-    /// Where its files and its socket are.
+    /// The folder with the server's files and its socket.
     let folder: String
     /// Leads to the schema `shop`.
     let url: URL
@@ -18,13 +18,13 @@ final class PrivateServer: Sendable {
     private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("postgresql-server.sh").path
 
-    /// Starts one.
+    /// Starts a server.
     ///
     /// - Parameters:
     ///   - settings: The server's settings, as `name=value`.
-    ///   - environment: What the script is told.
-    ///   - port: The port that it listens on, also of its socket; `nil` for the socket of the usual one alone.
-    /// - Throws: If it does not start.
+    ///   - environment: Variables of the script's environment.
+    ///   - port: The port that it listens on, which its socket uses too; `nil` for the usual socket alone.
+    /// - Throws: An error if the server does not start.
     init(_ settings: [String] = [], environment: [String: String] = [:], port: Int? = nil) throws {
         folder = Self.newFolder()
         guard let port else {
@@ -36,7 +36,7 @@ final class PrivateServer: Sendable {
         url = try require(URL(string: "\(socket.absoluteString)&port=\(port)"))
     }
 
-    /// Starts one that follows another.
+    /// Starts a server that follows another.
     init(following primary: PrivateServer, _ settings: [String] = []) throws {
         folder = Self.newFolder()
         url = try Self.start(["replica", folder, primary.folder] + settings, [:])
@@ -44,10 +44,11 @@ final class PrivateServer: Sendable {
 
     deinit { _ = try? Self.run(["stop", folder], [:]) }
 
-    /// A short path: a socket's has 107 bytes at most.
+    /// A short path, since a socket's path has at most 107 bytes.
     static func newFolder() -> String { "\(place)/strata-own." + String(UInt64.random(in: 0 ... .max), radix: 36) }
 
-    /// In memory where there is room for some servers, as each has a thousand files.
+    /// The parent of the servers' folders: in memory if there is room for some servers, since each has a thousand
+    /// files.
     private static let place: String = {
         var told = statvfs()
         let isThere = statvfs("/dev/shm", &told) == 0 && access("/dev/shm", W_OK) == 0
@@ -65,23 +66,23 @@ final class PrivateServer: Sendable {
         return program.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Lets a replica go its own way.
+    /// Ends a replica's following, so that it accepts writes.
     func promote() throws { try Self.run(["promote", folder], [:]) }
 
-    /// Stops it at once, as if it had crashed.
+    /// Stops the server at once, as if it had crashed.
     func halt() throws { try Self.run(["halt", folder], [:]) }
 
-    /// Has it and all of its processes stand still.
+    /// Stops the server and all of its processes temporarily.
     ///
-    /// - Returns: The processes, which go on with ``thaw(_:)``. The server cannot be stopped before.
-    /// - Throws: If there is none.
+    /// - Returns: The processes, which go on after ``thaw(_:)``. The server cannot be ended before that.
+    /// - Throws: An error if the server does not run.
     func freeze() throws -> [pid_t] {
         let file = try String(contentsOfFile: folder + "/data/postmaster.pid", encoding: .utf8)
         let first = try require(file.split(separator: "\n").first.flatMap { pid_t($0) })
         kill(first, SIGSTOP)
         let all = try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { pid_t($0) }
         let others = all.filter { process in
-            // What follows the name in brackets: the state, and the parent.
+            // After the name in brackets come the state and the parent.
             let told = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
             return told?.split(separator: ")").last?.split(separator: " ").dropFirst().first.flatMap { pid_t($0) }
                 == first
@@ -90,10 +91,10 @@ final class PrivateServer: Sendable {
         return [first] + others
     }
 
-    /// Has processes go on that stand still.
+    /// Continues processes that were stopped temporarily.
     func thaw(_ processes: [pid_t]) { for process in processes { kill(process, SIGCONT) } }
 
-    /// Has the first change of a table in each transaction take more than a second, as if the table were large.
+    /// Makes the first change of a table in each transaction take more than a second, as if the table were large.
     func slowDown() throws {
         try connection().command(
             """
@@ -105,15 +106,15 @@ final class PrivateServer: Sendable {
         )
     }
 
-    /// The URL for a session whose statements may take a second.
+    /// The URL for a session whose statements may take one second.
     var limitedURL: URL {
         get throws { try require(URL(string: url.absoluteString + "&options=-c%20statement_timeout%3D1000")) }
     }
 
-    /// Starts it again.
+    /// Starts the server again.
     func resume() throws { try Self.run(["resume", folder], [:]) }
 
-    /// Waits until a replica shows what its primary has.
+    /// Waits until a replica shows everything that its primary has.
     func catchUp(with primary: PrivateServer) throws {
         let position = try require(try primary.text("SELECT pg_current_wal_insert_lsn()::text"))
         let sql = "SELECT 1 WHERE pg_last_wal_replay_lsn() >= $1::text::pg_lsn"
@@ -122,7 +123,8 @@ final class PrivateServer: Sendable {
             do {
                 return try session.query(sql, [.text(position)]).rowCount > 0
             } catch let error as PostgreSQLError where error.message.contains("conflict with recovery") {
-                // Its snapshot was in the way of what the replica replays: that ends whoever asks, too.
+                // The read's snapshot was in the way of the changes that the replica applies, which ends the session
+                // too.
                 session = try connection()
                 return false
             }
@@ -137,14 +139,14 @@ final class PrivateServer: Sendable {
         return connection
     }
 
-    /// What a statement says in its first column and row.
+    /// The first column of the first row of a statement's answer.
     func text(_ sql: String) throws -> String? {
         let result = try connection().command(sql)
         return result.rowCount > 0 ? result[0].optionalString(0) : nil
     }
 }
 
-/// A program's stack on a server of a test's own.
+/// A program's stack on a private server.
 final class ServerStack: Sendable {
     let coordinator: NSPersistentStoreCoordinator
 
@@ -168,7 +170,7 @@ final class ServerStack: Sendable {
 
     /// The cities that a new context sees.
     ///
-    /// The store goes with the stack, which has to be there until the answer is.
+    /// The store is removed with the stack, so the stack has to stay until the answer is there.
     func cities() throws -> [String] { try withExtendedLifetime(self) { try Cities.fetched(context()) } }
 
     /// Saves a new city.
@@ -183,7 +185,7 @@ final class ServerStack: Sendable {
     }
 }
 
-/// The cities that a context sees, in one way of asking.
+/// The cities that a context sees, by three ways of fetching.
 enum Cities {
     private static var request: NSFetchRequest<NSManagedObject> { NSFetchRequest(entityName: "City") }
 
@@ -191,17 +193,17 @@ enum Cities {
         cities.compactMap { $0.value(forKey: "name") as? String }.sorted()
     }
 
-    /// By a fetch that somebody waits for.
+    /// The cities by a fetch that blocks.
     static func fetched(_ context: NSManagedObjectContext) throws -> [String] {
         try context.performAndWait { names(try context.fetch(request)) }
     }
 
-    /// By an asynchronous fetch.
+    /// The cities by an asynchronous fetch.
     static func awaited(_ context: NSManagedObjectContext) async throws -> [String] {
         try await context.fetch(request, progress: nil) { names($0) }
     }
 
-    /// By a loop over rows.
+    /// The cities by a loop over rows.
     static func looped(_ context: NSManagedObjectContext) async throws -> [String] {
         var found: [String] = []
         for try await batch in context.rows(for: request, batchSize: 2) {

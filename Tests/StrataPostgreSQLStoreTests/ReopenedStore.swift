@@ -10,7 +10,7 @@ struct ReopenedStore: Sendable {
 
     var url: URL { store.url }
 
-    /// Opens the store, and closes it when `body` has ended.
+    /// Opens the store, runs `body`, and closes the store.
     @discardableResult
     func with<R>(
         _ model: NSManagedObjectModel,
@@ -29,7 +29,7 @@ struct ReopenedStore: Sendable {
         return try context.performAndWait { try body(context) }
     }
 
-    /// What plain SQL says: the first column, as text.
+    /// The first column of an answer to plain SQL, as text.
     func texts(_ sql: String) throws -> [String] {
         try store.connection().query(sql).rows.map { $0.optionalString(0) ?? "nil" }
     }

@@ -12,9 +12,9 @@ import Testing
 @testable import CoreDataMigration
 @testable import CoreDataModelFiles
 
-@Suite("Saves that PostgreSQL ends for the sake of others", .enabled(if: Server.isThere))
+@Suite("Saves that PostgreSQL ends in favour of others", .enabled(if: Server.isThere))
 struct RepeatedSaveTests {
-    /// Waits until a session waits for another one; returns who waits.
+    /// Waits until a session waits for another one, and gives the process that waits.
     private func waiting(for blocker: Connection, _ observer: Connection) throws -> Int64 {
         var pid: Int64?
         try waitUntil {
@@ -27,15 +27,17 @@ struct RepeatedSaveTests {
         return try require(pid)
     }
 
-    /// A save comes to a row that somebody has who waits for a row of the save: a deadlock, of which the server ends the save.
+    /// Runs into a deadlock, for which the server ends a save: the save wants a row of another session, which waits
+    /// for a row of the save.
     ///
-    /// Somebody else has a row in between, so that the save stands still for as long as the other one takes to wait for it. The server looks for
-    /// deadlocks on behalf of who waits last; the other one, which waits before, does not have it look.
+    /// A third session holds a row in between, so that the save stands still until the other session waits for it. The
+    /// server looks for deadlocks for the session that begins to wait last. The other session waits earlier, and is
+    /// set not to look.
     ///
     /// - Parameters:
-    ///   - change: What the other one does to the row that both want, before it lets go of both.
-    ///   - check: Called with the context that saves and with what waits for its save.
-    /// - Throws: What `check` throws.
+    ///   - change: The other session's change of the row that both want, before it releases both rows.
+    ///   - check: Called with the saving context, and with a function that waits for its save.
+    /// - Throws: Errors of `check`.
     private func deadlock(_ change: String, _ check: (NSManagedObjectContext, () throws -> Void) throws -> Void) throws
     {
         let pinned = try PinnedStack()
@@ -62,7 +64,7 @@ struct RepeatedSaveTests {
         }
         let saver = try waiting(for: between, observer)
         let wanting = Errand { _ = try other.command(locked(keys[0])) }
-        // Until the other one waits for the save.
+        // This waits until the other session waits for the save.
         try waitUntil {
             try observer.query(
                 "SELECT 1 WHERE $1::int = ANY(pg_blocking_pids($2::int))",
@@ -70,7 +72,7 @@ struct RepeatedSaveTests {
             ).rowCount > 0
         }
         try between.rollback()
-        // It gets the row only if the save lets go of all that it had.
+        // The other session gets the row only if the save releases everything that it had.
         try wanting.wait()
         try other.command(change.replacing("KEY", with: "\(keys[0])") + "COMMIT")
         try check(context) { try saving.wait() }
@@ -88,7 +90,7 @@ struct RepeatedSaveTests {
     @Test func `a save that is made again after a deadlock finds what the other one has changed`() throws {
         try deadlock("UPDATE city SET strata_version = strata_version + 1 WHERE strata_id = KEY;") { context, wait in
             expectEqual(expectThrows(CocoaError.self) { try wait() }?.code, .managedObjectMerge)
-            // Nothing was written, and nothing is lost.
+            // The save has written nothing, and the context has lost nothing.
             expect(context.performAndWait { context.updatedObjects.count == 3 })
             let other = NSManagedObjectContext(.privateQueue)
             other.persistentStoreCoordinator = context.persistentStoreCoordinator
@@ -96,7 +98,7 @@ struct RepeatedSaveTests {
         }
     }
 
-    /// Has the server refuse insertions of cities as a transaction that cannot be serialized, so many times.
+    /// Makes the server refuse so many insertions of cities, as transactions that cannot be serialized.
     private func refuse(_ pinned: PinnedStack, _ count: Int64) throws -> Connection {
         let session = try pinned.direct()
         let schema = try require(session.command("SELECT current_schema()")[0].optionalString(0))
@@ -163,13 +165,16 @@ struct RepeatedSaveTests {
         expect(attempts <= 4, "\(attempts)")
     }
 
-    /// Runs a batch about three cities, between each two statements of which somebody else adds 1,000 to all that nobody has locked.
+    /// Runs a batch about three cities.
+    ///
+    /// Between each two of its statements another session adds 1,000 to all cities that are not locked.
     ///
     /// - Parameters:
     ///   - request: The batch.
-    ///   - isCrowded: Whether somebody else also inserts a city each time.
-    /// - Throws: What the batch throws.
-    /// - Returns: How often somebody has added something to three cities, and what the cities that are left have then.
+    ///   - isCrowded: Whether the other session also inserts a city each time.
+    /// - Throws: Errors of the batch.
+    /// - Returns: How often the other session has changed all three cities, and the populations of the cities that are
+    ///   left.
     private func overtaken(_ request: NSPersistentStoreRequest, isCrowded: Bool = false) throws -> (
         overtakings: Int64, populations: [Int64]
     ) {
@@ -188,7 +193,7 @@ struct RepeatedSaveTests {
                 _ = try context.execute(insertion)
                 proxy.onBytes.withLock {
                     $0 = { _ in
-                        // One connection of the store at a time.
+                        // Only one connection of the store at a time runs this.
                         overtakings.withLock { overtakings in
                             let changed = try? other.query(
                                 """
@@ -219,10 +224,10 @@ struct RepeatedSaveTests {
 
     @Test func `a batch update that others always overtake locks its rows, and loses nothing`() throws {
         let request = NSBatchUpdateRequest(entityName: "City")
-        // Divisions are the process's.
+        // The process, and not the server, computes divisions.
         request.propertiesToUpdate = ["population": NSExpression(format: "(population * 2 + 2) / 2")]
         let (overtakings, populations) = try overtaken(request)
-        // It was overtaken at least at its first attempt.
+        // At least the first attempt was overtaken.
         expect(overtakings > 0)
         expectEqual(populations, [Int64](repeating: overtakings * 1000 + 1, count: 3))
     }
@@ -231,12 +236,12 @@ struct RepeatedSaveTests {
         let request = NSBatchUpdateRequest(entityName: "City")
         request.propertiesToUpdate = ["population": NSExpression(format: "(population * 2 + 2) / 2")]
         let (_, populations) = try overtaken(request, isCrowded: true)
-        // It has changed what had been inserted by the time that it began for the last time.
+        // The last attempt has changed all cities that were inserted before it began.
         expect(populations.count { $0 % 1000 == 1 } > 3)
     }
 
     @Test func `a batch deletion that others always overtake locks its rows`() throws {
-        // Of cities with venues the process has to let go of these.
+        // Before it deletes cities with venues, the process has to remove them from the venues.
         let fetch = NSFetchRequest<NSManagedObject>(entityName: "City")
         let (overtakings, populations) = try overtaken(NSBatchDeleteRequest(fetchRequest: fetch))
         expect(overtakings > 0)
@@ -244,9 +249,10 @@ struct RepeatedSaveTests {
     }
 
     /// - Parameters:
-    ///   - change: What somebody else does to the first of three cities once the batch has seen its name.
-    ///   - left: What two deletions leave.
-    /// - Throws: What the batch throws.
+    ///   - change: The change that another session makes to the first of three cities, once the batch has seen the
+    ///     city's name.
+    ///   - left: The cities that two deletions leave.
+    /// - Throws: Errors of the batch.
     @Test(arguments: [
         ("UPDATE city SET name = 'Zug', strata_version = strata_version + 1 WHERE name = 'Bern'", ["Zug"]),
         ("DELETE FROM city WHERE name = 'Bern'", []),
@@ -261,7 +267,7 @@ struct RepeatedSaveTests {
             let other = try Server.connection()
             try other.command("SET search_path TO \"\(schema)\"")
             let fetch = NSFetchRequest<NSManagedObject>(entityName: "City")
-            // The process sorts: it reads what the order is about, and then the first rows.
+            // The process sorts: it reads the values to sort by, and then the first rows.
             fetch.sortDescriptors = [
                 NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)
             ]
@@ -271,7 +277,7 @@ struct RepeatedSaveTests {
                 try context.save()
                 proxy.onBytes.withLock {
                     $0 = { _ in
-                        // Before the batch hears of the names that it has asked for.
+                        // This runs before the batch gets the names that it has asked for.
                         _ = try? other.query(change)
                     }
                 }

@@ -14,10 +14,10 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-/// Migrations by objects, which make a new store beside the old one.
+/// Migrations by objects make a new store beside the old one.
 @Suite("Replaced PostgreSQL stores", .enabled(if: Server.isThere))
 struct ReplacementTests {
-    /// Whether a new store for this one is left.
+    /// Whether a new store for this one is left over.
     private func isLeft(_ store: ChangingStore) throws -> Bool {
         let target = try ConnectionTarget(TestDatabase.url(for: store.url))
         return try Server.connection().query(
@@ -69,9 +69,9 @@ struct ReplacementTests {
         try expectEqual(self.keys(store), keys)
         try expectEqual(later.query("SELECT value FROM of_somebody_else").firstInt64, 7)
         try expect(!isLeft(store))
-        // Somebody who comes later finds it done.
+        // A later migration finds the store migrated.
         try expect(!migrate(store))
-        // Keys go on.
+        // New keys continue after the old ones.
         try context.performAndWait {
             NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Kiel", forKey: "title")
             try context.save()
@@ -135,7 +135,7 @@ struct ReplacementTests {
         try expectEqual(store.problems(2), [])
     }
 
-    @Test func `the age that pinned versions may reach is none of a migration`() throws {
+    @Test func `the age limit of pinned versions does not apply to a migration`() throws {
         let store = ReopenedStore()
         func model(_ version: String?) -> NSManagedObjectModel {
             let entities = ["City", "River"].map { StoreModels.entity($0, [StoreModels.attribute("name", .string)]) }
@@ -152,7 +152,7 @@ struct ReplacementTests {
         let (first, second) = (model(nil), model("2"))
         let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
         let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
-        // Whoever is done with one entity reads the other.
+        // The pause lies between the reads of the two entities, and is longer than the age limit.
         manager.progressHandler = { _ in usleep(500_000) }
         let options = [NSPostgreSQLPinnedVersionAgeOption: 0.2]
         let place = StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: options)
@@ -193,7 +193,7 @@ struct ReplacementTests {
         let session = try store.connection()
         let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'city'::regclass"
         try waitUntil { try session.query(waiting).rowCount > 0 }
-        // Another one comes, and the first goes on to a table that the migration has.
+        // Another writer comes, and the first one goes on to a table that the migration has locked.
         try session.command("SET lock_timeout = '10s'; UPDATE city SET name = 'Bern' WHERE name = 'Bonn'")
         try writer.command("SET lock_timeout = '10s'; UPDATE strata_history SET last = last; COMMIT")
         try require(done.wait(timeout: .now() + 300) == .success)
@@ -292,7 +292,7 @@ struct ReplacementTests {
         }
         let context = try store.open(2, options.merging([NSPersistentHistoryTrackingKey: true]) { $1 })
         try expectEqual(ChangingStore.values("title", context), ["new Bonn", "new Ulm"])
-        // The history goes on: the changes of the old store, the migration, and the handler's.
+        // The history goes on with three transactions: the old store's, the migration and the handler's.
         let told = try store.connection().query("SELECT count(*) FROM strata_transaction").firstInt64
         expectEqual(told, 3)
         try expectEqual(store.problems(2), [])

@@ -18,16 +18,16 @@ import Testing
 
 @Suite("PostgreSQL stores with replicas", .enabled(if: Server.isThere))
 struct ReplicaTests {
-    /// Options that name a replica, and wait for it for as long as a slow machine needs.
+    /// Options that name a replica, and that allow waiting for it as long as a slow machine needs.
     private func following(_ url: URL, wait: Double = 60) -> [String: Any] {
         [NSPostgreSQLReplicasOption: [url], NSPostgreSQLReplicaWaitOption: wait]
     }
 
-    /// Keeps a replica where it is.
+    /// Stops a replica at its current state.
     private func pause(_ replica: PrivateServer) throws {
         let connection = try replica.connection()
         try connection.command("SELECT pg_wal_replay_pause()")
-        // It is paused after the record at which it is.
+        // The replica pauses after its current record.
         try waitUntil {
             try connection.query("SELECT 1 WHERE pg_get_wal_replay_pause_state() = 'paused'").rowCount > 0
         }
@@ -42,7 +42,7 @@ struct ReplicaTests {
         let others = try ServerStack(primary.url)
         let reader = stack.context(readsFromReplicas: true)
         try stack.insert("Rome")
-        // The replica is waited for until it has what was saved here.
+        // The read waits until the replica has this store's save.
         try await expectEqual(Cities.awaited(reader), ["Rome"])
         let pinned = stack.context(readsFromReplicas: true)
         try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
@@ -56,7 +56,7 @@ struct ReplicaTests {
         try later.performAndWait { try later.setQueryGenerationFrom(.current) }
         try expectEqual(Cities.fetched(later), ["Rome"])
         try await expectEqual(Cities.awaited(later), ["Rome"])
-        // All else is the primary's.
+        // All other reads go to the primary.
         try expectEqual(Cities.fetched(reader), ["Oslo", "Rome"])
         let plain = stack.context()
         try await expectEqual(Cities.awaited(plain), ["Oslo", "Rome"])
@@ -71,7 +71,7 @@ struct ReplicaTests {
     @Test func `a replica that has everything answers, though the primary has begun a page of its log`() async throws {
         let primary = try PrivateServer()
         let replica = try PrivateServer(following: primary)
-        // Not so long that the primary writes to its log by itself, as it does every 15 seconds.
+        // The wait is too short for the primary to write to its log by itself, which it does every 15 seconds.
         let stack = try ServerStack(primary.url, following(replica.url, wait: 10))
         let others = try ServerStack(primary.url)
         let reader = stack.context(readsFromReplicas: true)
@@ -80,7 +80,8 @@ struct ReplicaTests {
         try stack.insert("Oslo")
         try primary.connection().command("SELECT pg_switch_wal()")
         try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])
-        // It was the replica: the primary would be asked once more.
+        // The replica has answered: from here on only the primary knows of the new city, and the read does not show
+        // it.
         try pause(replica)
         try others.insert("Bern")
         try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])
@@ -94,7 +95,7 @@ struct ReplicaTests {
         try new.catchUp(with: old)
         try new.promote()
         try waitUntil { try new.text("SELECT pg_is_in_recovery()::text") == "false" }
-        // The old one goes on by itself, and its log grows beyond that of the new one.
+        // The old primary goes on by itself, and its log grows beyond the new one's.
         let others = try ServerStack(old.url)
         for _ in 0..<50 { try others.insert("Atlantis") }
         try stray.catchUp(with: old)
@@ -103,7 +104,7 @@ struct ReplicaTests {
         let reader = stack.context(readsFromReplicas: true)
         try await expectEqual(Cities.awaited(reader), ["Rome"])
         try await expectEqual(Cities.looped(reader), ["Rome"])
-        // One that has changed sides is.
+        // A replica that follows the new primary is asked.
         let replica = try PrivateServer(following: new)
         let followed = try ServerStack(new.url, following(replica.url))
         let other = followed.context(readsFromReplicas: true)
@@ -158,7 +159,7 @@ struct ReplicaTests {
         try expectEqual(Cities.fetched(reader), ["Oslo", "Rome"])
         try reader.performAndWait { try reader.setQueryGenerationFrom(nil) }
 
-        // A row that was removed does not come back.
+        // A deleted row does not come back.
         try reader.performAndWait {
             let request = NSFetchRequest<NSManagedObject>(entityName: "City")
             request.predicate = NSPredicate(format: "name == 'Rome'")
@@ -168,7 +169,7 @@ struct ReplicaTests {
         try await expectEqual(Cities.awaited(reader), ["Oslo"])
 
         try others.insert("Bern")
-        // Whoever has read the history knows of it.
+        // A context that has read the history knows of the city.
         let start: NSPersistentHistoryToken? = nil
         try reader.performAndWait {
             _ = try reader.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: start))
@@ -190,7 +191,7 @@ struct ReplicaTests {
             .makeAsyncIterator()
         try await expectEqual(batches.next()?.count, 1)
 
-        // What the versions need is cleared away on the primary.
+        // The primary removes rows that the versions need.
         let session = try primary.connection()
         try session.command("DELETE FROM city WHERE name <> 'Rome'")
         try session.command("VACUUM city")
@@ -198,7 +199,7 @@ struct ReplicaTests {
         let error = expectThrows(CocoaError.self) { try Cities.fetched(pinned) }
         expectEqual(error?.code, .persistentStoreOperation)
         expectEqual(error?.localizedDescription.contains("replica"), true)
-        // Rows were handed out already, so nothing else can go on with the loop.
+        // The loop has given out rows already, so no other version can continue it.
         let loopError = await expectThrows(CocoaError.self) { while try await batches.next() != nil {} }
         expectEqual(loopError?.code, .persistentStoreOperation)
 
@@ -235,7 +236,7 @@ struct ReplicaTests {
         let stack = try ServerStack(primary.url, following(proxy.url))
         for name in ["Rome", "Oslo"] { try stack.insert(name) }
         let reader = stack.context(readsFromReplicas: true)
-        // The rows are there, and were counted, when the connection breaks.
+        // The connection breaks when the rows are there and were counted.
         proxy.arm(.cutBefore)
         let told = Locked<[FetchProgress]>([])
         let request = NSFetchRequest<NSManagedObject>(entityName: "City")
@@ -259,7 +260,7 @@ struct ReplicaTests {
         let reader = stack.context(readsFromReplicas: true)
         try await expectEqual(Cities.awaited(reader), ["Rome"])
         try replica.promote()
-        // What only the promoted server has is none of this store's business.
+        // The promoted server's new rows do not concern this store.
         try replica.connection().command("UPDATE city SET name = 'Paris'")
         try await expectEqual(Cities.awaited(stack.context(readsFromReplicas: true)), ["Rome"])
         try await expectEqual(Cities.looped(reader), ["Rome"])

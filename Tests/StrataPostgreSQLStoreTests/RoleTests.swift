@@ -6,7 +6,7 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-/// A store whose owner has granted others what the article says, by the article's own statements.
+/// A store whose owner has granted rights to others with the article's statements.
 private final class SharedStore {
     private let server: PrivateServer
     let owner: ServerStack
@@ -19,7 +19,7 @@ private final class SharedStore {
         for statement in try Self.statements() { try session.command(statement) }
     }
 
-    /// What the article's section on roles has operators run.
+    /// The statements that the article's section on roles has operators run.
     private static func statements() throws -> [String] {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -41,12 +41,12 @@ private final class SharedStore {
         try ServerStack(Self.url(server, role), history: true, options)
     }
 
-    /// Runs what only the owner may.
+    /// Runs SQL with the owner's rights.
     func command(_ sql: String) throws {
         try server.connection().command("SET search_path TO guide; \(sql)")
     }
 
-    /// Waits until nobody but this has a session.
+    /// Waits until no other session is left.
     func waitForNoSessions() throws {
         let session = try server.connection()
         let sessions = """
@@ -67,7 +67,7 @@ extension ServerStack {
         return try context.performAndWait { try body(context) }
     }
 
-    /// The authors of the transactions after a token, with how much each has changed.
+    /// The authors of the transactions after a token, each with the number of its changes.
     fileprivate func history(after token: NSPersistentHistoryToken?) throws -> [String] {
         try perform { context in
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
@@ -87,7 +87,7 @@ struct RoleTests {
         let writer = try store.open("writer")
         let start = store.owner.coordinator.currentPersistentHistoryToken(fromStores: nil)
 
-        // New rows, with relationships of all kinds, and more of them than a block of keys has.
+        // This inserts rows with relationships of all kinds, and more rows than a block of keys has.
         try writer.perform { context in
             context.transactionAuthor = "writer"
             let city = try require(context.all("City").first)
@@ -100,7 +100,7 @@ struct RoleTests {
             try context.obtainPermanentIDs(for: [venue])
             try context.save()
         }
-        // Changes, and conflicts of unique values.
+        // This changes rows, and runs into a conflict of unique values.
         try writer.perform { context in
             let venue = try require(context.fetch(Self.venues).first)
             venue.setValue("Fontana di Trevi", forKey: "name")
@@ -109,7 +109,7 @@ struct RoleTests {
             _ = context.insert("User", ["email": "a@example.org"])
             expectEqual(expectThrows(CocoaError.self) { try context.save() }?.code, .managedObjectConstraintMerge)
         }
-        // A version, a deletion with its rules, and what is seen of it.
+        // This pins a version, deletes with delete rules, and reads the version again.
         let pinned = writer.context()
         try pinned.performAndWait {
             try pinned.setQueryGenerationFrom(.current)
@@ -133,7 +133,7 @@ struct RoleTests {
             expectEqual(try context.all("Tag").count, 0)
         }
 
-        // Metadata, which the next save writes, also one without changes.
+        // The next save writes changed metadata, even a save without other changes.
         let written = try require(writer.coordinator.persistentStores.first)
         var metadata = writer.coordinator.metadata(for: written)
         metadata["region"] = "south"
@@ -147,7 +147,7 @@ struct RoleTests {
         let told = reader.coordinator.metadata(for: read)
         expectEqual([told["region"] as? String, told["side"] as? String], ["south", "left"])
 
-        // The history, which the writer numbers.
+        // The writer numbers the history.
         let other = try store.open("writer")
         try expectEqual(other.history(after: start).first, "writer 1507")
         try expectEqual(other.history(after: start).count, 7)
@@ -180,7 +180,7 @@ struct RoleTests {
             }
             expectEqual(count, 2)
         }
-        // Refused by the option, or by the server.
+        // Either the option or the server refuses these.
         let bound = try store.open("reader", [NSReadOnlyPersistentStoreOption: true])
         expectEqual(expectThrows(CocoaError.self) { try bound.insert("Bern") }?.code, .fileWriteNoPermission)
         let free = try store.open("reader")
@@ -212,11 +212,12 @@ struct RoleTests {
         try expectEqual(store.owner.cities(), ["Oslo", "Rome"])
     }
 
-    @Test func `a reader with the right to give numbers sees what nobody has numbered`() throws {
+    @Test func `a reader with the right to give numbers sees transactions that have no number yet`() throws {
         let store = try SharedStore()
         let start = store.owner.coordinator.currentPersistentHistoryToken(fromStores: nil)
         let transaction = "INSERT INTO strata_transaction (id, time) VALUES (gen_random_uuid(), 0)"
-        // As somebody writes who has nobody to number it: those who watch would, and one who was stopped ends what it is at.
+        // This transaction gets no number: all stores are closed, since a watcher would number it, and a closing
+        // watcher ends its work first.
         for store in store.owner.coordinator.persistentStores { try self.close(store) }
         try store.waitForNoSessions()
         try store.command(transaction)
@@ -230,7 +231,7 @@ struct RoleTests {
         try store.persistentStoreCoordinator?.remove(store)
     }
 
-    @Test func `a role with no rights is refused, and told by what`() throws {
+    @Test func `a role with no rights is refused, with the missing right`() throws {
         let store = try SharedStore()
         try store.command("CREATE ROLE stranger LOGIN")
         let error = expectThrows(CocoaError.self) { try store.open("stranger") }
@@ -240,7 +241,7 @@ struct RoleTests {
             try store.open("stranger", [NSReadOnlyPersistentStoreOption: true])
         }
         expectEqual(reading?.code, .fileReadNoPermission)
-        // With the schema and without the tables it is the same.
+        // Rights to the schema without rights to the tables give the same error.
         try store.command("GRANT USAGE ON SCHEMA guide TO stranger")
         expectEqual(expectThrows(CocoaError.self) { try store.open("stranger") }?.code, .fileReadNoPermission)
     }

@@ -8,14 +8,14 @@ import StrataRows
 import TestSupport
 import Testing
 
-@Suite("PostgreSQL servers that let nobody else in", .enabled(if: Server.isThere))
+@Suite("PostgreSQL servers that accept no more sessions", .enabled(if: Server.isThere))
 struct ServerRoomTests {
-    /// A server with few places, behind a proxy that tells how often somebody has knocked.
+    /// A server that accepts few sessions, behind a proxy that counts the attempts to connect.
     private final class FullServer: Sendable {
         let server: PrivateServer
         let proxy: FaultProxy
         private let sessions = Locked<[Connection]>([])
-        /// One who is always there.
+        /// A session that always exists.
         private let observer: Connection
 
         init() throws {
@@ -26,7 +26,7 @@ struct ServerRoomTests {
 
         deinit { proxy.close() }
 
-        /// Takes all places that are left.
+        /// Opens as many sessions as the server still accepts.
         func fill() throws {
             let target = try ConnectionTarget(server.url)
             while true {
@@ -39,7 +39,7 @@ struct ServerRoomTests {
             }
         }
 
-        /// Ends the sessions of those who come by the proxy, and takes their places.
+        /// Ends the sessions that come through the proxy, and takes their places.
         func expel() throws {
             proxy.setOpen(false)
             let own = sessions.withLock { $0.count } + 1
@@ -49,10 +49,10 @@ struct ServerRoomTests {
             proxy.setOpen(true)
         }
 
-        /// Gives one place up.
+        /// Closes one session, so that there is room for another.
         func leave() { sessions.withLock { _ = $0.popLast() } }
 
-        /// Waits until somebody has been turned away, and has come again.
+        /// Waits until a client was refused, and has tried again.
         func waitForCallers() throws {
             let known = proxy.callers.withLock { $0 }
             try waitUntil { proxy.callers.withLock { $0 } >= known + 3 }
@@ -67,7 +67,7 @@ struct ServerRoomTests {
         (error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState
     }
 
-    @Test func `who adds a store waits until there is room, and is told after the time-out that there was none`() throws
+    @Test func `adding a store waits until there is room, and after the time-out reports that there was none`() throws
     {
         let full = try FullServer()
         try full.fill()
@@ -82,12 +82,12 @@ struct ServerRoomTests {
         try expectEqual(stack.cities(), ["Rome"])
     }
 
-    @Test func `who is told that there is no room, and then hears nothing more, says that there was none`() throws {
+    @Test func `adding a store that finds no room, and then gets no answer, reports the lack of room`() throws {
         let full = try FullServer()
         try full.fill()
         let known = full.proxy.callers.withLock { $0 }
         let opening = Errand { try full.stack(timeout: 10) }
-        // The first was turned away by the time that a second one comes.
+        // When a second attempt comes, the first one was refused.
         try waitUntil { full.proxy.callers.withLock { $0 } > known + 1 }
         full.proxy.isSilent.withLock { $0 = true }
         let error = expectThrows(CocoaError.self) { try opening.wait() }
@@ -95,7 +95,7 @@ struct ServerRoomTests {
         expectEqual(sqlState(error), "53300")
     }
 
-    @Test func `who reads or saves waits until there is room, and is told after the time-out that there was none`()
+    @Test func `reads and saves wait until there is room, and after the time-out report that there was none`()
         throws
     {
         let full = try FullServer()
@@ -111,7 +111,7 @@ struct ServerRoomTests {
             let saving = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(saving?.code, .persistentStoreSave)
             expectEqual(sqlState(saving), "53300")
-            // Nothing is lost.
+            // The context has lost nothing.
             expect(context.hasChanges)
         }
 

@@ -9,7 +9,9 @@ import StrataRows
 import TestSupport
 import Testing
 
-/// The server of the tests; suites that need one are left out without it.
+/// The server of the tests.
+///
+/// Suites that need one are skipped without it.
 enum Server {
     static var isThere: Bool { TestDatabase.isThere }
 
@@ -22,7 +24,7 @@ enum Server {
         try Connection.open(target(), timeout: timeout)
     }
 
-    /// What plain SQL says of a stack's schema: the values of the first column.
+    /// The values of the first column of an answer to plain SQL in a stack's schema.
     static func column(_ stack: Stack, _ sql: String) throws -> [Int64] {
         let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
         let connection = try Connection.open(target, timeout: 30)
@@ -31,7 +33,7 @@ enum Server {
     }
 }
 
-/// What a thread of its own does, and comes to.
+/// Work on a separate thread, and its result.
 final class Errand<R: Sendable>: Sendable {
     private let end = DispatchSemaphore(value: 0)
     private let result = Locked<Result<R, any Error>?>(nil)
@@ -44,14 +46,14 @@ final class Errand<R: Sendable>: Sendable {
         }
     }
 
-    /// Waits for its end, as long as a slow machine needs.
+    /// Waits for the end of the work, as long as a slow machine needs.
     func wait() throws -> R {
         try require(end.wait(timeout: .now() + 300) == .success, "it did not end")
         return try require(result.withLock { $0 }).get()
     }
 }
 
-/// Waits until something holds, as long as a slow machine needs.
+/// Waits until a condition holds, as long as a slow machine needs.
 func waitUntil(_ condition: () throws -> Bool) throws {
     let end = DispatchTime.now() + 300
     while try !condition() {
@@ -60,5 +62,5 @@ func waitUntil(_ condition: () throws -> Bool) throws {
     }
 }
 
-/// Has the process of a test that ends with it end in five minutes at most: whoever waits for it keeps two threads from all other tests.
+/// Ends the process of an exit test after five minutes at most: waiting for it takes two threads from all other tests.
 func endInTime() { alarm(300) }

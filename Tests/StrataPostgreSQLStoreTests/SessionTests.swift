@@ -23,11 +23,11 @@ struct SessionTests {
         expect(!told.contains("WARNING"), "\(told)")
     }
 
-    @Test func `a transaction that the server has rolled back is not told to be committed`() throws {
+    @Test func `a transaction that the server has rolled back is not reported as committed`() throws {
         let connection = try Server.connection()
         try connection.command("BEGIN")
         expectThrows(PostgreSQLError.self) { try connection.command("SELECT 1 / 0") }
-        // Nobody has looked at that error.
+        // The code has ignored that error.
         let error = expectThrows(PostgreSQLError.self) { try connection.commit() }
         expectEqual(error?.kind, .server)
         expect(connection.isIdle && !connection.isBroken)
@@ -39,7 +39,7 @@ struct SessionTests {
         let pool = pinned.database.pool
         let path = try pool.withConnection { try $0.command("SHOW search_path")[0].string(0) }
         expectEqual(path, "\(pool.target.quotedSchema), pg_temp")
-        // What comes first in the path of a session that says nothing.
+        // By default, temporary tables come first in a session's path.
         try pool.withConnection { connection in
             try connection.command(
                 "CREATE TEMPORARY TABLE city (LIKE city INCLUDING ALL); CREATE TEMPORARY TABLE strata_store (uuid text)"
@@ -67,7 +67,7 @@ struct SessionTests {
         }
         try open(1, server.url, KeyedStore.withoutKeys)
         try server.slowDown()
-        // It counts for whatever else the role does.
+        // The limit applies to everything else that the role does.
         let session = try Connection.open(ConnectionTarget(server.limitedURL), timeout: 60)
         let error = expectThrows(PostgreSQLError.self) {
             try session.command("ALTER TABLE shop.city ADD COLUMN more text")
@@ -78,7 +78,7 @@ struct SessionTests {
         try expectEqual(PostgreSQLStore.problems(at: server.url, KeyedStore.atlas(2)), [])
     }
 
-    @Test func `a save goes on behind statements that whoever had the session before has left prepared`() throws {
+    @Test func `a save goes on behind statements that the session's last user has left prepared`() throws {
         let pinned = try PinnedStack([NSPersistentStoreConnectionPoolMaxSizeKey: 1])
         try pinned.database.pool.withConnection { connection in
             try connection.command(

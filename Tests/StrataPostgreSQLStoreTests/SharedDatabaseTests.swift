@@ -10,7 +10,7 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// Two coordinators on one database, as two processes would have them.
+/// Two coordinators on one database, like two processes.
 private final class Pair {
     let first: Stack
     let second: NSPersistentStoreCoordinator
@@ -67,7 +67,7 @@ struct SharedDatabaseTests {
         try expectEqual(one.performAndWait { try cities(one).count }, 10)
     }
 
-    @Test func `who saves an object that another process has changed meets a conflict`() throws {
+    @Test func `a save of an object that another process has changed meets a conflict`() throws {
         let pair = try Pair()
         let (one, other) = (pair.first.context(), pair.secondContext())
         try insert("Rome", one)
@@ -90,7 +90,7 @@ struct SharedDatabaseTests {
         expectEqual(error?.code, .managedObjectMerge)
     }
 
-    @Test func `the history tells in order what all processes have saved, and nothing twice`() throws {
+    @Test func `the history lists in order what all processes have saved, and nothing twice`() throws {
         let pair = try Pair(options: [NSPersistentHistoryTrackingKey: true])
         let (one, other) = (pair.first.context(), pair.secondContext())
         let start = pair.first.coordinator.currentPersistentHistoryToken(fromStores: nil)
@@ -104,7 +104,7 @@ struct SharedDatabaseTests {
         expectEqual(told, [[1, 1], [2, 1], [3, 1], [4, 1]])
     }
 
-    @Test func `once somebody keeps a history, whoever had opened the store before records as well`() throws {
+    @Test func `once one coordinator keeps a history, those that had opened the store before record as well`() throws {
         let early = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
         try insert("before", early.context())
         let late = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
@@ -133,15 +133,15 @@ struct SharedDatabaseTests {
         expectEqual(told, [1, 2])
     }
 
-    // Waits on its thread: a test that suspends goes on when the tests that have begun leave a thread of theirs free.
-    @Test func `what others have saved and purged before anybody has looked is noticed`() throws {
+    // This test blocks its thread. If it suspended, then it would go on only when other tests leave a thread free.
+    @Test func `what others have saved and purged before a watcher has looked is noticed`() throws {
         let options: [AnyHashable: Any] = [
             NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
         ]
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: options)
         let context = stack.context()
         try insert("Rome", context)
-        // Now the row is cached.
+        // From here on the row is cached.
         try expectEqual(context.performAndWait { try cities(context) }, ["Rome"])
         let told = DispatchSemaphore(value: 0)
         let token = NotificationCenter.default.addObserver(
@@ -150,7 +150,7 @@ struct SharedDatabaseTests {
             queue: nil
         ) { _ in told.signal() }
         defer { NotificationCenter.default.removeObserver(token) }
-        // As somebody does who saves, gives the number, and purges at once.
+        // A process that saves, gives the number and purges at once would do the same.
         let other = try TestDatabase.session(stack.storeURL)
         try other.command(
             "BEGIN; UPDATE city SET name = 'Roma', strata_version = strata_version + 1; UPDATE strata_history SET last = 10; COMMIT"
@@ -160,7 +160,7 @@ struct SharedDatabaseTests {
             context.performAndWait { try context.fetch(NSFetchRequest<NSManagedObjectID>.ids("City")).first }
         )
         var name: String?
-        // The insertion may be told of first.
+        // The insertion may be reported first.
         while name != "Roma", told.wait(timeout: .now() + 300) == .success {
             name = try reader.performAndWait {
                 reader.reset()
@@ -171,7 +171,7 @@ struct SharedDatabaseTests {
     }
 
     @Test(arguments: ["strata", String(repeating: "Ä \" ' ", count: 20)])
-    func `a save wakes up whoever listens, whatever the store is called`(_ identifier: String) throws {
+    func `a save wakes up all listeners, whatever the store is called`(_ identifier: String) throws {
         let options: [AnyHashable: Any] = [
             NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
         ]
@@ -196,21 +196,21 @@ struct SharedDatabaseTests {
             queue: nil
         ) { _ in told.signal() }
         defer { NotificationCenter.default.removeObserver(token) }
-        // It may look once more before it hears of the new interval: that would show one, or two.
+        // Before it gets the new interval, the watcher may look once more, which would find one or two of these saves.
         for name in ["Oslo", "Bern", "Riga"] {
             try insert(name, stack.context())
             expect(told.wait(timeout: .now() + 60) == .success)
         }
     }
 
-    @Test func `a save of another process is heard of by its wake-up alone`() throws {
+    @Test func `a save of another process is noticed by its wake-up alone`() throws {
         let options: [AnyHashable: Any] = [
             NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
         ]
         let pair = try Pair(options: options)
         let store = try require(pair.first.coordinator.persistentStores.first as? PostgreSQLStore)
         let watcher = try require((store.engine as? PostgreSQLEngine)?.watcher.withLock { $0 })
-        // It would look by itself in an hour.
+        // By itself the watcher would look again after an hour.
         watcher.interval.store(3_600_000, ordering: .releasing)
         let told = DispatchSemaphore(value: 0)
         let token = NotificationCenter.default.addObserver(
@@ -220,7 +220,7 @@ struct SharedDatabaseTests {
         ) { _ in told.signal() }
         defer { NotificationCenter.default.removeObserver(token) }
         let other = pair.secondContext()
-        // It may look once more before it hears of the new interval: that would show one, or two.
+        // Before it gets the new interval, the watcher may look once more, which would find one or two of these saves.
         for name in ["Rome", "Oslo", "Bern", "Riga"] {
             try insert(name, other)
             expect(told.wait(timeout: .now() + 300) == .success)
@@ -229,7 +229,7 @@ struct SharedDatabaseTests {
         try expectEqual(context.performAndWait { try cities(context) }, ["Bern", "Oslo", "Riga", "Rome"])
     }
 
-    @Test func `who is ended by the server, or by its time limit for the role, has not cancelled`() throws {
+    @Test func `a session that the server ends, or its time limit for the role, has not cancelled`() throws {
         let stack = try Stack(.postgreSQL)
         try insert("Rome", stack.context())
         let place = TestDatabase.url(for: stack.storeURL).absoluteString
@@ -271,7 +271,7 @@ struct SharedDatabaseTests {
             }
             try context.save()
         }
-        // 160 MB, of which a statement takes 64, and what ends the last row.
+        // The rows have 160 MB. A statement takes 64 MB, and also the rest of its last row.
         try expectEqual(other.query("SELECT count(*) FROM statements").firstInt64, 3)
     }
 
@@ -335,7 +335,7 @@ struct SharedDatabaseTests {
         try expectEqual(context.performAndWait { try cities(context) }, names)
     }
 
-    /// Adds a store, which makes it if it is not there, and removes it from its coordinator again.
+    /// Adds a store, which makes it if it does not exist, and removes it from its coordinator.
     private static func identifierOfStore(at url: URL) throws -> String {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url, options: nil)
@@ -356,7 +356,7 @@ struct SharedDatabaseTests {
         TestDatabase.drop(file)
     }
 
-    @Test func `who waits for the turn to make a store sees what was made meanwhile, whatever the isolation`()
+    @Test func `a wait for the turn to make a store sees what was made meanwhile, whatever the isolation`()
         throws
     {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)

@@ -19,7 +19,8 @@ import Testing
 
 @Suite("Cached rows of a store that others write to", .enabled(if: Server.isThere))
 struct SharedRowCacheTests {
-    /// A coordinator that has cached rows, another one, as of another process, and what tells that something was heard of.
+    /// A coordinator that has cached rows, another one that stands for another process, and a signal for each
+    /// notification.
     private final class Watched {
         let stack: Stack
         let other: NSPersistentStoreCoordinator
@@ -59,7 +60,7 @@ struct SharedRowCacheTests {
             }
         }
 
-        /// Has the other coordinator save something.
+        /// Saves changes in the other coordinator.
         func saveElsewhere(_ body: (NSManagedObjectContext) throws -> Void) throws {
             let context = NSManagedObjectContext(.privateQueue)
             context.persistentStoreCoordinator = other
@@ -69,13 +70,13 @@ struct SharedRowCacheTests {
             }
         }
 
-        /// A value of an object, as a new context finds it.
+        /// A value of an object in a new context.
         func value(_ key: String, _ id: NSManagedObjectID) throws -> NSObject? {
             let context = stack.context()
             return try context.performAndWait { try context.existingObject(with: id).value(forKey: key) as? NSObject }
         }
 
-        /// Waits until something holds.
+        /// Waits until a condition holds.
         func wait(_ condition: () throws -> Bool) rethrows -> Bool {
             while try !condition() {
                 guard told.wait(timeout: .now() + 300) == .success else { return false }
@@ -83,20 +84,20 @@ struct SharedRowCacheTests {
             return true
         }
 
-        /// Forgets what was told so far.
+        /// Forgets the notifications so far.
         func drain() {
             while told.wait(timeout: .now() + 2) == .success {}
         }
 
         func isTold(within seconds: Double) -> Bool { told.wait(timeout: .now() + seconds) == .success }
 
-        /// An object as a context of the other coordinator knows it.
+        /// An object in a context of the other coordinator.
         func elsewhere(_ id: NSManagedObjectID, _ context: NSManagedObjectContext) throws -> NSManagedObject {
             let own = try require(other.managedObjectID(forURIRepresentation: id.uriRepresentation()))
             return try context.existingObject(with: own)
         }
 
-        /// Which objects of one hierarchy have a row in the cache.
+        /// Whether each of some objects of one hierarchy has a row in the cache.
         func cached(_ ids: [NSManagedObjectID]) throws -> [Bool] {
             let store = try require(stack.coordinator.openStores.first)
             let root = try require(ids.first).entity.layout.rootNumber
@@ -105,7 +106,7 @@ struct SharedRowCacheTests {
         }
     }
 
-    @Test func `of what others have saved only the rows are read again`() throws {
+    @Test func `only the rows that others have saved are read again`() throws {
         let watched = try Watched(GuideModel.make())
         let ids = try watched.insert("City", ["Rome", "Oslo", "Lima", "Bern"])
         try watched.saveElsewhere { context in
@@ -118,7 +119,7 @@ struct SharedRowCacheTests {
         expectThrows(CocoaError.self) { try watched.value("name", ids[3]) }
     }
 
-    @Test func `of a store that was set back all rows are read again, and who follows it is told`() throws {
+    @Test func `all rows of a store that was set back are read again, and followers are notified`() throws {
         let watched = try Watched(GuideModel.make())
         let ids = try watched.insert("City", ["Rome", "Oslo"])
         try watched.saveElsewhere { context in
@@ -126,7 +127,7 @@ struct SharedRowCacheTests {
         }
         expect(try watched.wait { try watched.value("name", ids[0]) == "Roma" as NSString })
         watched.drain()
-        // As from a backup: of an earlier moment, with another value.
+        // This sets the store back as from a backup: to an earlier time, with another value.
         try TestDatabase.run(
             """
             BEGIN; DELETE FROM strata_change; DELETE FROM strata_transaction; UPDATE strata_history SET last = 1;
@@ -136,7 +137,7 @@ struct SharedRowCacheTests {
         )
         expect(watched.isTold(within: 20))
         try expectEqual(watched.value("name", ids[0]), "Rom" as NSString)
-        // What comes now is heard of, though its number was given before.
+        // This change is noticed, though its number was used before.
         try watched.saveElsewhere { context in
             try watched.elsewhere(ids[1], context).setValue("Kristiania", forKey: "name")
         }

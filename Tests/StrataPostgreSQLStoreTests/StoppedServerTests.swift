@@ -9,7 +9,7 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// A server that stands still, with all of its processes: it takes connections and what is sent, and never answers.
+/// A server whose processes all stand still: it accepts connections and data, and never answers.
 @Suite("PostgreSQL stores whose server stands still", .enabled(if: Server.isThere))
 struct StoppedServerTests {
     private static let timeout = 2.0
@@ -18,7 +18,7 @@ struct StoppedServerTests {
         [NSPersistentStoreTimeoutOption: timeout, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
     }
 
-    /// How something has failed that may not take longer than some time-outs, however slow the machine is.
+    /// The error of work that may take only some time-outs, however slow the machine is.
     private func failure(_ body: @escaping @Sendable () throws -> Void) throws -> CocoaError? {
         let start = ContinuousClock.now
         let error = expectThrows(CocoaError.self) { try Errand(body).wait() }
@@ -26,7 +26,7 @@ struct StoppedServerTests {
         return error
     }
 
-    @Test func `whoever reads, saves, opens and closes a store is told after the time-out, and goes on afterwards`()
+    @Test func `reading, saving, opening and closing a store fail after the time-out, and go on afterwards`()
         throws
     {
         let server = try PrivateServer()
@@ -59,7 +59,7 @@ struct StoppedServerTests {
             try setup.save()
             return city.objectID.uriRepresentation()
         }
-        // Its row cache is empty.
+        // The row cache of this store is empty.
         let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 1])
         let id = try require(stack.coordinator.managedObjectID(forURIRepresentation: uri))
         try server.halt()
@@ -103,7 +103,7 @@ struct StoppedServerTests {
         let stack = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: timeout])
         try stack.insert("Rome")
         try server.halt()
-        // The first request loses the connection that is there; those after it find none.
+        // The first request loses the existing connection, and later requests find none.
         expect(expectThrows(CocoaError.self) { _ = try stack.cities() } != nil)
         let requests: [() throws -> Void] = [
             { _ = try stack.cities() }, { try stack.insert("Oslo") },
@@ -116,7 +116,7 @@ struct StoppedServerTests {
         }
     }
 
-    @Test func `a fetch that is cancelled ends, though nobody hears of it`() throws {
+    @Test func `a fetch that is cancelled ends, though the server does not hear of it`() throws {
         let server = try PrivateServer()
         let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 240])
         try stack.insert("Rome")
@@ -125,7 +125,7 @@ struct StoppedServerTests {
         defer { server.thaw(processes) }
         let control = FetchControl()
         let read = stack.reading(PostgreSQLReading(database), control)
-        // It has a connection, and waits for the server.
+        // The read has a connection, and waits for the server.
         try read.cancel(by: control) { database.pool.usedCount == 1 }
     }
 

@@ -19,7 +19,7 @@ import Testing
 
 @Suite("Predicates that are evaluated while rows come from PostgreSQL", .enabled(if: Server.isThere))
 struct StreamedEvaluationTests {
-    /// Items in groups, with parts.
+    /// A model of items in groups, with parts.
     private static func model() -> NSManagedObjectModel {
         let (item, group, part) = (
             StoreModels.entity("Item"), StoreModels.entity("Group"), StoreModels.entity("Part")
@@ -37,7 +37,7 @@ struct StreamedEvaluationTests {
         return StoreModels.model(item, group, part)
     }
 
-    /// Puts items into a store: enough for two pieces, and a few of them with parts.
+    /// Inserts items into a store: enough for two pieces, and a few of them with parts.
     private func fill(_ stack: Stack) throws {
         let context = stack.context()
         try context.performAndWait {
@@ -76,7 +76,7 @@ struct StreamedEvaluationTests {
 
     private static let windows = [(0, 0), (7, 0), (7, 5), (0, 20), (900, 700), (100_000, 3), (5, 100_000)]
 
-    /// Predicates, and of how many items each is.
+    /// Predicates about an item's attributes.
     private static let alone = [
         "name LIKE[c] 'item ?7'", "name CONTAINS[c] 'M 1'", "name MATCHES '.*[13]$'", "modulus:by:(number, 7) == 3",
         "NOT name BEGINSWITH[c] 'item'", "group != nil AND name ENDSWITH[c] '3'", "name ==[c] 'nobody'",
@@ -84,7 +84,7 @@ struct StreamedEvaluationTests {
     private static let related = [
         "group.title LIKE[c] 'g1*'", "NOT group.title MATCHES '[g].*'", "name LIKE[c] '*7' OR group.title ==[c] 'G3'",
     ]
-    // Each row is asked for its members, which takes a while.
+    // These ask each row for its members, which takes a while.
     private static let collections = [
         "SUBQUERY(parts, $p, $p.label LIKE[c] 'p?').@count > 1", "ANY parts.label MATCHES 'p.*'",
         "parts.@count + number == 133",
@@ -142,7 +142,7 @@ struct StreamedEvaluationTests {
 
     // MARK: - Many rows
 
-    /// Has the server make items with payloads, numbered from 0 on.
+    /// Makes the server insert items with payloads, numbered from 0.
     private static func makeItems(_ count: Int, _ size: Int, _ coordinator: NSPersistentStoreCoordinator, _ url: URL)
         throws
     {
@@ -216,10 +216,10 @@ struct StreamedEvaluationTests {
                     try expectEqual(numbers(Self.request(format, limit: 3), context), [7, 17, 27], "\(format)")
                     let count = try context.performAndWait { try context.count(for: Self.request(format, limit: 5)) }
                     expectEqual(count, 5)
-                    // Two pieces of 1,000 rows, where 30,000 take 17 MB.
+                    // This is the size of two pieces of 1,000 rows. All 30,000 rows would take 17 MB.
                     expect(proxy.bytes.withLock { $0 } - before < 2_000_000, "\(format)")
                 }
-                // Many pieces, the last of them not full.
+                // This reads many pieces, and the last one is not full.
                 try expectEqual(numbers(Self.request("name LIKE[c] 'item 29999'", limit: 3), context), [29_999])
             }
         }
@@ -229,20 +229,21 @@ struct StreamedEvaluationTests {
         try Self.withItems(3_000, size: 20_000) { proxy, context in
             let before = proxy.bytes.withLock { $0 }
             try expectEqual(numbers(Self.request("name LIKE[c] 'item 1100'", limit: 1), context), [1100])
-            // After the first piece, of 1,000 rows and 20 MB, two of 200 do; 2,000 rows are 40 MB.
+            // The first piece has 1,000 rows and 20 MB, and two more pieces of 200 rows suffice. 2,000 rows would be
+            // 40 MB.
             expect(proxy.bytes.withLock { $0 } - before < 30_000_000)
         }
     }
 
     @Test func `what several pieces lead to is read once`() throws {
-        // Foreign keys read the table too.
+        // Foreign keys would read the table too.
         let stack = try Stack(.postgreSQL, model: Self.model(), options: [NSPostgreSQLForeignKeysOption: false])
         try fill(stack)
         let context = stack.context()
         let found = try numbers(Self.request("group.title MATCHES 'g7'"), context)
         expectEqual(found.count, 200)
         let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
-        // The server counts what a session has read when that ends.
+        // The server counts the reads of a session when the session ends.
         for store in stack.coordinator.persistentStores { try stack.coordinator.remove(store) }
         let connection = try Connection.open(target, timeout: 30)
         try connection.command("SET search_path TO \(target.quotedSchema)")
@@ -253,12 +254,13 @@ struct StreamedEvaluationTests {
             usleep(10_000)
             told = try connection.query(sql)
         }
-        // Each of 12 groups once, all of them when the index was made, and a look whether keys were drawn that rows have; the groups were read twice.
+        // There are 14 reads: one for each of 12 groups, one of all groups for the index, and one that checks drawn
+        // keys against rows. Without sharing, the groups would be read twice.
         expectEqual(told[0].int64(1), 14)
     }
 
     #if STRATA_TSAN
-    // The sanitizer takes a multiple of what the program does, and keeps it.
+    // The sanitizer takes several times the memory of the program, and keeps it.
     private static let countsMemory = false
     #else
     private static let countsMemory = true
@@ -266,7 +268,7 @@ struct StreamedEvaluationTests {
 
     @Test(.enabled(if: countsMemory, "ThreadSanitizer takes memory of its own"))
     func `rows that do not match take no memory`() async {
-        // In a process of its own, since what others use at the same time would count.
+        // This runs in a separate process, since other tests' memory would count too.
         await #expect(processExitsWith: .success) {
             endInTime()
             try StreamedEvaluationTests.withItems(60_000) { _, context in
@@ -289,7 +291,7 @@ struct StreamedEvaluationTests {
         }
     }
 
-    /// The most memory that the process has used so far, in kilobytes; 0 if that is not known.
+    /// The most memory that the process has used so far, in kilobytes; 0 if it is not known.
     private static func mostMemory() -> Int {
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
@@ -307,7 +309,7 @@ struct StreamedEvaluationTests {
                 identifiers.predicate = NSPredicate(format: format)
                 try expectEqual(context.fetch(identifiers).count, 1000)
             }
-            // The payloads alone are 5 MB, twice.
+            // The payloads alone are twice 5 MB.
             expect(proxy.bytes.withLock { $0 } - before < 2_000_000)
         }
     }
@@ -324,7 +326,7 @@ struct StreamedEvaluationTests {
                 NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)
             ]
             let (before, changes) = (proxy.bytes.withLock { $0 }, Shared<Errand<Void>?>(nil))
-            // The answer to the first statement is on its way, and the second is not asked yet.
+            // The answer to the first statement is on its way, and the second statement is not sent yet.
             proxy.onBytes.withLock {
                 $0 = { bytes in
                     guard bytes > before + 50_000, changes.current == nil else { return }
@@ -350,7 +352,7 @@ struct StreamedEvaluationTests {
         }
     }
 
-    @Test func `of rows that only the process can sort, those in the window alone are read whole`() throws {
+    @Test func `only rows in the window are read whole if the process has to sort`() throws {
         try Self.withItems(10_000) { proxy, context in
             let order = [NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)]
             for format in ["number >= 0", "name LIKE[c] 'item *'"] {
@@ -367,7 +369,7 @@ struct StreamedEvaluationTests {
                         }
                         expectEqual(payloads, Array(repeating: 500, count: 12))
                     }
-                    // The payloads of all rows are 5 MB, twice.
+                    // The payloads of all rows are twice 5 MB.
                     expect(proxy.bytes.withLock { $0 } - before < 2_000_000, "\(format)")
                 }
             }
@@ -385,14 +387,14 @@ struct StreamedEvaluationTests {
             let few = NSFetchRequest<NSManagedObject>(entityName: "Item")
             few.predicate = NSPredicate(format: "name LIKE[c] 'item ?' AND number < 8")
             few.fetchLimit = 30
-            // BEGIN with the piece, and COMMIT with CLOSE.
+            // The first trip is BEGIN with the piece, and the second one COMMIT with CLOSE.
             try expectEqual(trips(few, 8), 2)
         }
     }
 
-    // MARK: - What goes wrong
+    // MARK: - Failures
 
-    /// A plan of a fetch of items, and the store that answers it.
+    /// A plan for a fetch of items, and the store that answers it.
     private func plan(_ request: NSFetchRequest<NSManagedObject>, _ context: NSManagedObjectContext) throws
         -> (FetchPlan, OpenStore)
     {
@@ -410,7 +412,7 @@ struct StreamedEvaluationTests {
         ("name LIKE[c] 'item *'", 0), ("name LIKE[c] 'item *'", 9_000),
         ("group.title LIKE[c] 'x' OR name LIKE[c] 'item *'", 0),
     ])
-    func `a fetch that is cancelled in its midst ends, and the connection is as good as before`(
+    func `a fetch that is cancelled half-way ends, and the connection is as good as before`(
         format: String,
         limit: Int
     ) throws {
@@ -426,14 +428,14 @@ struct StreamedEvaluationTests {
             let error = expectThrows(CocoaError.self) { try store.rows.rows(for: plan) }
             control.withLock { $0 = nil }
             expectEqual(error?.code, .userCancelled)
-            // Matches are told of as they come.
+            // Matches are reported as they come.
             expectEqual(most.load(ordering: .relaxed), 2560)
             plan.control = nil
             try expectEqual(store.rows.rows(for: plan).count, limit == 0 ? 10_000 : limit)
         }
     }
 
-    @Test func `a fetch that is cancelled while its rows are counted ends, and the progress tells no row twice`() throws
+    @Test func `a fetch that is cancelled while its rows are counted ends, and no row counts twice`() throws
     {
         try Self.withItems(30_000) { proxy, context in
             var (plan, store) = try plan(Self.request("name LIKE[c] 'item *7'"), context)
@@ -445,11 +447,11 @@ struct StreamedEvaluationTests {
             proxy.onBytes.withLock { $0 = { if $0 - before > 1_500_000 { control.cancel() } } }
             let error = expectThrows(CocoaError.self) { try store.rows.rows(for: plan) }
             expectEqual(error?.code, .userCancelled)
-            // All rows take 17 MB, to be counted alone.
+            // All rows take 17 MB, even if they are only counted.
             expect(proxy.bytes.withLock { $0 } - before < 8_000_000)
             proxy.onBytes.withLock { $0 = nil }
 
-            // Once the rows are counted and some of them are told, the session is lost.
+            // The session is lost once the rows are counted and some of them are reported.
             let told = Locked([(Int, Int?)]())
             let isCut = Atomic(false)
             let followed = FetchControl { read, expected in
@@ -470,7 +472,7 @@ struct StreamedEvaluationTests {
 
     @Test func `an evaluation that fails leaves no cursor behind, on a pinned version too`() throws {
         try Self.withItems(3_000) { _, context in
-            // Whether a text matches takes for ever; the last of those that do is the first in its order.
+            // The match of a text takes almost for ever. In the order, the last item that matches comes first.
             let hostile = Self.request("name LIKE[c] 'item *' AND payload MATCHES '(x*)*(x*)*(x*)*y'", limit: 3)
             hostile.evaluationTimeLimit = 0.2
             for pins in [false, true] {
@@ -489,7 +491,7 @@ struct StreamedEvaluationTests {
             let none = Self.request("name LIKE[c] 'nobody *'", limit: 3)
             none.evaluationTimeLimit = 0.35
             proxy.delay.withLock { $0 = 200_000 }
-            // Two pieces.
+            // Two pieces share the time.
             let error = expectThrows(CocoaError.self) { try numbers(none, context) }
             expect("\(error.debugDescription)".contains("raise evaluationTimeLimit"))
             proxy.delay.withLock { $0 = 0 }

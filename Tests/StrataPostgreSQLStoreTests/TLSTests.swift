@@ -8,16 +8,16 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
-/// A server that shows a certificate, and lets nobody in by its port without a password.
+/// A server that shows a certificate, and whose port needs a password.
 ///
-/// It is on this machine, and has a name that says nothing of that: names are what decides whether it has to prove who it is.
+/// It runs on this machine, but its name does not say so. Names decide whether a server has to prove its identity.
 private final class CertifiedServer {
     static let name = "db.strata.example"
     private static let password = "correct horse"
 
     private let server: PrivateServer
     private let port: Int
-    /// The authority that has signed the certificate, and one that has not.
+    /// The authority that has signed the certificate, and another one that has not.
     let root: String
     let otherRoot: String
     private let files: String
@@ -47,7 +47,9 @@ private final class CertifiedServer {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     }
 
-    /// Starts it on a port that nobody has; somebody may take that meanwhile.
+    /// Starts a server on a free port.
+    ///
+    /// If another program takes the port meanwhile, then it tries again.
     private static func start(_ settings: [String]) throws -> (PrivateServer, Int) {
         for _ in 0..<5 {
             let port = try freePort()
@@ -73,7 +75,7 @@ private final class CertifiedServer {
         return Int(UInt16(bigEndian: address.sin_port))
     }
 
-    /// The store on it, as one reaches it by a name, and with what else the URL says.
+    /// The URL of the store on it for a host name, with further parameters.
     func url(_ host: String = CertifiedServer.name, _ parameters: String...) throws -> URL {
         let rest = ["hostaddr=127.0.0.1", "schema=shop", "passfile=\(files)/passwords"] + parameters
         return try require(
@@ -81,7 +83,7 @@ private final class CertifiedServer {
         )
     }
 
-    /// Whether what is sent to and fro is encrypted.
+    /// Whether the traffic of a connection is encrypted.
     func isEncrypted(_ url: URL) throws -> Bool {
         let connection = try Connection.open(ConnectionTarget(url), timeout: 60)
         return try connection.query("SELECT 1 FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").rowCount == 1
@@ -95,7 +97,7 @@ struct TLSTests {
         let url = try server.url(CertifiedServer.name, "sslrootcert=\(server.root)")
         let stack = try ServerStack(url, history: true)
         try stack.insert("Rome")
-        // What is larger than the pieces that are encrypted, in both directions.
+        // The names are larger than the pieces in which data is encrypted, in both directions.
         let long = (0..<40).map { String(repeating: "\($0) ", count: 20_000 + $0) }
         for name in long { try stack.insert(name) }
         try expectEqual(ServerStack(url).cities(), (long + ["Rome"]).sorted())
@@ -105,10 +107,10 @@ struct TLSTests {
     @Test func `a server far away is refused if its certificate is not trusted, or is another one's`() throws {
         let server = try CertifiedServer()
         let refusals = [
-            // Whom it is signed by is not known.
+            // The signing authority is unknown.
             (try server.url(CertifiedServer.name, "sslrootcert=\(server.otherRoot)"), "certificate verify failed"),
             (try server.url("other.strata.example", "sslrootcert=\(server.root)"), "does not match host name"),
-            // Nobody is trusted if nothing says whom.
+            // Without a list of authorities no server is trusted.
             (try server.url(CertifiedServer.name, "sslrootcert=/nowhere/root.crt"), "/nowhere/root.crt"),
         ]
         for (url, reason) in refusals {
@@ -116,21 +118,21 @@ struct TLSTests {
             expectEqual(error?.code, .persistentStoreOpen)
             let text = error?.localizedDescription ?? ""
             expect(text.contains(reason), "\(text)")
-            // Nobody was told the password, which is in no text either.
+            // The password was not sent, and no text contains it.
             expect(!text.contains("horse"), "\(text)")
         }
     }
 
-    @Test func `how a server proves who it is may be said in the URL`() throws {
+    @Test func `the URL may say how a server proves its identity`() throws {
         let server = try CertifiedServer()
-        // Encrypted, and believed whoever it is.
+        // The connection is encrypted, and accepts any server.
         let encrypted = try server.url("other.strata.example", "sslmode=require")
         try ServerStack(encrypted).insert("Rome")
         try expect(server.isEncrypted(encrypted))
         let plain = try server.url("other.strata.example", "sslmode=disable")
         try expectEqual(ServerStack(plain).cities(), ["Rome"])
         try expect(!server.isEncrypted(plain))
-        // The authority is checked, and not the name.
+        // The authority is checked, but not the name.
         let certified = try server.url("other.strata.example", "sslmode=verify-ca", "sslrootcert=\(server.root)")
         try expectEqual(ServerStack(certified).cities(), ["Rome"])
         let foreign = try server.url(CertifiedServer.name, "sslmode=verify-ca", "sslrootcert=\(server.otherRoot)")
@@ -150,11 +152,11 @@ struct TLSTests {
             }
         }
         try expectEqual(idle(), "60 10 3")
-        // One who looks more often goes on to.
+        // A shorter interval in the URL keeps its effect.
         try expectEqual(idle("options=-c%20tcp_keepalives_idle%3D30"), "30 10 3")
     }
 
-    @Test func `a server of this machine need not show who it is`() throws {
+    @Test func `a server of this machine need not prove its identity`() throws {
         let server = try CertifiedServer()
         let url = try server.url("localhost")
         try ServerStack(url).insert("Rome")
@@ -162,12 +164,12 @@ struct TLSTests {
     }
 }
 
-// One test after the other, as there is one file.
+// The tests run one after the other, since there is only one file.
 @Suite("PostgreSQL stores by the name of a service", .serialized, .enabled(if: Server.isThere))
 struct ServiceFileTests {
     private static let file = ProcessInfo.processInfo.environment["PGSERVICEFILE"]
 
-    /// What libpq asks for when the URL names the service.
+    /// Writes the settings of the service, which libpq reads when the URL names it.
     private func write(_ host: String, _ others: String...) throws {
         let text = (["[strata-shop]", "host=\(host)", "dbname=strata"] + others).joined(separator: "\n") + "\n"
         try text.write(toFile: require(Self.file), atomically: true, encoding: .utf8)
@@ -177,7 +179,7 @@ struct ServiceFileTests {
         try write(host, "user=guide", "password=\(password)")
     }
 
-    @Test func `of the hosts of a service the one that may be written to is found, and none is waited for in vain`()
+    @Test func `the writable one of a service's hosts is found, and none is waited for in vain`()
         throws
     {
         let writable = try PrivateServer()
@@ -191,15 +193,15 @@ struct ServiceFileTests {
         let stack = try ServerStack(url, [NSPersistentStoreTimeoutOption: 4])
         try stack.insert("Rome")
         try expectEqual(writable.text("SELECT name FROM shop.city"), "Rome")
-        // The file is read anew for each connection.
+        // The file is read again for each connection.
         try write([follower.folder, writable.folder].joined(separator: ","), "user=strata")
         try expectEqual(ServerStack(url).cities(), ["Rome"])
         expectEqual(silent.callers.withLock { $0 }, 1)
     }
 
-    @Test func `a server far away has to prove who it is, also if a service names it`() throws {
+    @Test func `a server far away has to prove its identity, also if a service names it`() throws {
         let url = try require(URL(string: "postgresql:///?service=strata-shop&schema=shop"))
-        // What the environment says would count.
+        // The environment's mode would count.
         guard ProcessInfo.processInfo.environment["PGSSLMODE"] == nil else { return }
         func mode(_ host: String, _ others: String...) throws -> String? {
             try write(host, others.joined(separator: "\n"))
@@ -212,7 +214,7 @@ struct ServiceFileTests {
         try expectEqual(mode("/tmp"), "prefer")
     }
 
-    @Test func `a server far away has to prove who it is, also if the environment names it`() async {
+    @Test func `a server far away has to prove its identity, also if the environment names it`() async {
         await #expect(processExitsWith: .success) {
             endInTime()
             unsetenv("PGSSLMODE")
@@ -234,7 +236,7 @@ struct ServiceFileTests {
         )
         let url = try require(URL(string: "postgresql:///?service=strata-shop&schema=shop"))
         try write("correct-horse", host: server.folder)
-        // The server is stopped below, and a save waits for it no longer than this.
+        // The test stops the server below, and a save waits for it no longer than this.
         let stack = try ServerStack(url, history: true, [NSPersistentStoreTimeoutOption: 2.0])
         try stack.insert("Rome")
         try expectEqual(ServerStack(url).cities(), ["Rome"])
@@ -242,7 +244,7 @@ struct ServiceFileTests {
 
         func refusal(_ body: () throws -> Void) -> CocoaError? {
             let error = expectThrows(CocoaError.self) { try body() }
-            // The error as it is printed, with all that lies beneath.
+            // The text of the error as it is printed, with all underlying errors.
             var text = ""
             dump(error, to: &text)
             text += "\(String(describing: error)) \(error?.localizedDescription ?? "") \(error?.userInfo ?? [:])"
@@ -255,7 +257,7 @@ struct ServiceFileTests {
         expectEqual((wrong?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "28P01")
         try write("correct-horse", host: "/nowhere")
         expectEqual(refusal { _ = try ServerStack(url) }?.code, .persistentStoreOpen)
-        // What the server says of a statement, and of a store that is open.
+        // The server refuses a new store, and a statement of a store that is open.
         try write("correct-horse", host: server.folder)
         try server.connection().command("REVOKE ALL ON SCHEMA shop FROM guide; ALTER SCHEMA shop OWNER TO strata")
         expectEqual(refusal { _ = try ServerStack(url) }?.code, .fileReadNoPermission)

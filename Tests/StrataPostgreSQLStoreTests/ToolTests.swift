@@ -106,11 +106,11 @@ struct ToolTests {
         expectEqual(first.lines.last?.hasSuffix(" has 4 objects."), true)
         expectEqual(run("verify", "--store", url).code, .success)
         expectEqual(run("export", "--store", url).lines.map(unkeyed).sorted(), exported.map(unkeyed).sorted())
-        // A store that is there is not replaced.
+        // A store that exists is not replaced.
         expectEqual(imported("--like", url).code, .usage)
         expectEqual(run("verify", "--store", url).code, .success)
 
-        // What cannot be finished leaves nothing.
+        // An import that fails leaves nothing.
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         try coordinator.destroyPersistentStore(at: try require(URL(string: url)), type: .postgreSQL)
         try Data((exported + ["{"]).joined(separator: "\n").utf8).write(to: lines)

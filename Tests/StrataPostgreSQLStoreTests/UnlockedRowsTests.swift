@@ -9,17 +9,19 @@ import Testing
 
 /// Saves and batches look at rows that they have not locked yet.
 ///
-/// Here somebody else changes such rows after each answer of the server.
+/// Here another session changes such rows after each answer of the server.
 @Suite("Rows that others change between two looks of a PostgreSQL store", .enabled(if: Server.isThere))
 struct UnlockedRowsTests {
-    /// Runs `body` with a context, while a session beside it runs a statement after each answer of the server, as long as it may.
+    /// Runs `body` with a context.
+    ///
+    /// After each answer of the server another session runs a statement, if the locks let it.
     ///
     /// - Parameters:
-    ///   - statement: Waits for no lock longer than 10 ms.
-    ///   - prepare: Runs before that.
-    ///   - body: Runs meanwhile.
+    ///   - statement: The other session's statement. It waits for no lock longer than 10 ms.
+    ///   - prepare: Runs before the statements begin.
+    ///   - body: Runs while the statements run.
     ///   - check: Looks at the tables afterwards.
-    /// - Throws: What these throw.
+    /// - Throws: Errors of these blocks.
     private func interfere(
         _ statement: String,
         prepare: (NSManagedObjectContext) throws -> Void,
@@ -128,7 +130,7 @@ struct UnlockedRowsTests {
         }
     }
 
-    /// Saves while another session has rows locked, for which nobody waits longer than two seconds.
+    /// Saves while another session has rows locked, and waits for no lock longer than two seconds.
     private func save(
         besides lock: String,
         prepare: (NSManagedObjectContext) throws -> Void,
@@ -154,7 +156,7 @@ struct UnlockedRowsTests {
             for city in try context.all("City") { context.detectConflicts(for: city) }
             _ = context.insert("Tag", ["title": "new"])
         }
-        // Beside a row of its table that a new one leads to.
+        // Here a new row leads to a row of the same table as the one that the save relies on.
         try save(besides: "city FOR SHARE") { context in
             for name in ["Rome", "Oslo"] { _ = context.insert("City", ["name": name]) }
         } _: { context in
@@ -201,13 +203,13 @@ struct UnlockedRowsTests {
         }
     }
 
-    @Test func `a row whose unique value changes is locked against those who relate something to it`() throws {
+    @Test func `a row whose unique value changes is locked against saves that relate something to it`() throws {
         try FaultProxy.withStore { proxy, schema, coordinator in
             let context = NSManagedObjectContext(.privateQueue)
             context.persistentStoreCoordinator = coordinator
             let other = try Server.connection()
             try other.command("SET search_path TO \"\(schema)\"")
-            // Whether the rows could be related to after the first answer: that tells of their locks.
+            // Whether another session could relate a row to this one after the first answer, which shows the lock.
             let first = Locked<Bool?>(nil)
             try context.performAndWait {
                 let user = context.insert("User", ["email": "anna"])

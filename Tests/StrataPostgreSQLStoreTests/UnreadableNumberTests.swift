@@ -8,7 +8,7 @@ import Testing
 @Suite("Numbers in a PostgreSQL store that no Decimal can hold", .enabled(if: Server.isThere))
 struct UnreadableNumberTests {
     @Test(arguments: ["'NaN'", "1e200", "12345678901234567890123456789012345678901234567890"])
-    func `are an error for who fetches them, and found by verify`(_ number: String) throws {
+    func `are an error of a fetch, and found by verify`(_ number: String) throws {
         let model = GuideModel.make()
         let stack = try Stack(.postgreSQL, model: model)
         let ids = try ["good", "bad"].map { name in
@@ -33,7 +33,7 @@ struct UnreadableNumberTests {
             let bad = try require(coordinator.managedObjectID(forURIRepresentation: ids[1].uriRepresentation()))
             let single = expectThrows(CocoaError.self) { try context.existingObject(with: bad) }
             expectEqual(single?.code, .fileReadCorruptFile)
-            // The connection serves whoever asks for other rows.
+            // The connection still serves requests for other rows.
             request.predicate = NSPredicate(format: "name == 'good'")
             try expectEqual(context.fetch(request).map(\.rating), [4.5])
         }

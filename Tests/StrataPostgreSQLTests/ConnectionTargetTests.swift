@@ -27,7 +27,7 @@ struct ConnectionTargetTests {
         "postgresql://host/db?schema=\(String(repeating: "a", count: 64))", "postgresql://host/db?schema=a%00b",
         "postgresql://host/db?pooler=maybe",
     ])
-    func `what cannot be is refused`(_ text: String) {
+    func `invalid URLs are refused`(_ text: String) {
         expectEqual(expectThrows(PostgreSQLError.self) { try Self.target(text) }?.kind, .misuse)
     }
 
@@ -66,7 +66,7 @@ struct ConnectionTargetTests {
         ("postgresql://localhost/shop?host=db.example.org", true), ("postgresql://localhost.example.org/shop", true),
         ("postgresql://db.example.org/shop?sslmode=require", false), ("postgresql:///shop?service=shop", false),
     ])
-    func `a server far away has to prove who it is`(_ text: String, _ verifies: Bool) throws {
+    func `a server far away has to prove its identity`(_ text: String, _ verifies: Bool) throws {
         let target = try Self.target(text)
         expectEqual(target.verifiesServer, verifies)
         expectEqual(target.parameters.contains { $0 == ("sslmode", "verify-full") }, verifies)
@@ -79,7 +79,7 @@ struct ConnectionTargetTests {
         ("postgresql:///shop?hostaddr=192.0.2.1&sslmode=require", "require"),
     ])
     func `an address says where a server is, whatever its name`(_ text: String, _ mode: String) throws {
-        // What the environment says would count.
+        // The environment's mode would count.
         guard ProcessInfo.processInfo.environment["PGSSLMODE"] == nil else { return }
         try expectEqual(Connection.verification(of: Self.target(text)), mode)
     }
@@ -99,7 +99,7 @@ struct ConnectionTargetTests {
         expectEqual(follower.parameters.first { $0.0 == "target_session_attrs" }?.1, "standby")
     }
 
-    @Test func `of several hosts one is asked after the other, and those last that were silent`() throws {
+    @Test func `several hosts are asked one after the other, and last those that were silent`() throws {
         func names(_ text: String) throws -> [String] {
             try HostChoices.of(Self.target(text)) { _ in [] }.map { $0.map { "\($0)=\($1)" }.joined(separator: " ") }
         }
@@ -117,7 +117,7 @@ struct ConnectionTargetTests {
         HostChoices.noteSilence([])
         try expectEqual(names(several), all.reversed())
 
-        // Each address of a name is a choice. A socket and this machine are not looked up.
+        // Each address of a name is a choice. A socket and this machine need no look-up.
         func addresses(_ text: String) throws -> [String] {
             let choices = try HostChoices.of(Self.target(text)) {
                 $0 == "one.example" ? ["10.1.0.1"] : ["10.1.0.2", "fd00::1"]

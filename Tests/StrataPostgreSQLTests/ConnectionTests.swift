@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Connections to PostgreSQL", .enabled(if: Server.isThere))
 struct ConnectionTests {
-    @Test func `who listens is told of what others say, and not of what it says itself`() throws {
+    @Test func `a listener is notified by others, and not by itself`() throws {
         let channel = "channel_" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let (listener, other) = (try Server.connection(), try Server.connection())
         try listener.command("LISTEN \(channel)")
@@ -67,7 +67,7 @@ struct ConnectionTests {
         expectEqual(error?.sqlState, "23505")
         expectEqual(error?.constraint, "secrets_pkey")
         expectEqual(error?.description.contains("xyzzy"), false)
-        // The connection is as good as before.
+        // The connection works as before.
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
@@ -86,8 +86,8 @@ struct ConnectionTests {
         try expectEqual(pool.withConnection { try $0.query("SELECT 1").firstInt64 }, 1)
     }
 
-    @Test func `a pool does not hand out a connection on which the server has said something unasked`() throws {
-        // As it does when it ends a session, some time before it closes the connection.
+    @Test func `a pool does not hand out a connection on which the server has sent a notification`() throws {
+        // The server does this when it ends a session, some time before it closes the connection.
         let pool = ConnectionPool(try Server.target(), size: 2, timeout: 30) { _ in }
         defer { pool.close() }
         let process = try pool.withConnection { connection in
@@ -104,7 +104,7 @@ struct ConnectionTests {
         expect(!isSame)
     }
 
-    @Test func `a pool closes connections that nobody uses any more, but for one`() throws {
+    @Test func `a pool closes idle connections, but for one`() throws {
         let pool = ConnectionPool(try Server.target(), size: 3, timeout: 30, rest: 0.1) { _ in }
         defer { pool.close() }
         let all = try (0..<3).map { _ in try pool.take() }
@@ -113,7 +113,7 @@ struct ConnectionTests {
         let end = ContinuousClock.now + .seconds(60)
         while pool.idleCount > 1, ContinuousClock.now < end { usleep(1_000) }
         expectEqual(pool.idleCount, 1)
-        // The last one to come back is the one that is left.
+        // The last connection that came back stays open.
         try expectEqual(pool.withConnection { Int64($0.serverProcess) }, processes[2])
     }
 
@@ -137,7 +137,7 @@ struct ConnectionTests {
         expect(lives.allSatisfy((0.8...1.2).contains) && Set(lives).count == 5, "\(lives)")
     }
 
-    @Test func `the child of a fork has connections of its own, and leaves those of its parent alone`() throws {
+    @Test func `the child of a fork has separate connections, and leaves those of its parent alone`() throws {
         let process = ProcessNumber()
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 30, process: { process.value }) { _ in }
         defer { pool.close() }
@@ -151,7 +151,7 @@ struct ConnectionTests {
         }
         process.value = 2
         try expect(pool.withConnection { $0.serverProcess } != session)
-        // The session of the parent was not told to end: it has its lock, and keeps it.
+        // The parent's session got no message to end: it has its lock, and keeps it.
         let other = try Server.connection()
         try other.command("SET lock_timeout = 1000")
         let refusal = expectThrows(PostgreSQLError.self) { try other.query("SELECT pg_catalog.pg_advisory_lock(7281)") }
@@ -175,7 +175,7 @@ struct ConnectionTests {
         expectEqual(pool.idleCount, 1)
     }
 
-    @Test func `statements that whoever had the session before has left prepared are in nobody's way`() throws {
+    @Test func `statements that the session's last user has left prepared do no harm`() throws {
         func stranger(_ count: Int) throws -> Connection {
             let connection = try Server.connection()
             for number in 1...count { try connection.command("PREPARE strata_\(number) AS SELECT 0") }
@@ -188,7 +188,7 @@ struct ConnectionTests {
             return true
         }
         expectEqual(rows, [1])
-        // A transaction ends with it, and is made again by whoever has made it.
+        // The error ends a transaction, and the code that has begun it begins it again.
         let connection = try stranger(3)
         try connection.command("BEGIN")
         let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT $1 + 0", [.int8(1)]) }
@@ -198,13 +198,13 @@ struct ConnectionTests {
         try expectEqual(connection.query("SELECT $1 + 0", [.int8(1)]).firstInt64, 1)
     }
 
-    @Test func `nobody waits for a server that is silent`() throws {
+    @Test func `a silent server is not waited for`() throws {
         let connection = try Server.connection()
         connection.patience = 0.2
         let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
         expectEqual(error?.kind, .deadline)
         expect(connection.isBroken)
-        // The server does not go on for nobody.
+        // The server does not go on with work that no client awaits.
         let other = try Server.connection()
         let end = ContinuousClock.now + .seconds(20)
         let sleeping = "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1 AND state = 'active'"
@@ -215,7 +215,7 @@ struct ConnectionTests {
         try expect(!isSleeping())
     }
 
-    @Test func `who cancels on a server that stands still does not wait for the time-out`() throws {
+    @Test func `a cancelled call on a server that stands still does not wait for the time-out`() throws {
         let connection = try Server.connection()
         connection.patience = 120
         let process = connection.serverProcess
@@ -242,7 +242,7 @@ struct ConnectionTests {
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
-    @Test func `rows that nobody wants any more are not read`() throws {
+    @Test func `rows that are no longer wanted are not read`() throws {
         let connection = try Server.connection()
         var seen: [Int64] = []
         try connection.each("SELECT pg_catalog.generate_series(1, 1000000000)") { row in
@@ -265,7 +265,7 @@ struct ConnectionTests {
             try expectEqual(connection.query(often, [.int8(1)]).firstInt64, 1)
             if number % 100 == 0 { try expect(require(prepared("true")) <= 302) }
         }
-        // Once, whatever else came.
+        // The statement was prepared once, whatever other statements came.
         try expectEqual(prepared("statement = '\(often)' AND name = 'strata_2'"), 1)
         try expectEqual(connection.query("SELECT $1 + 1", [.int8(1)]).firstInt64, 2)
 
@@ -286,7 +286,7 @@ struct ConnectionTests {
         expectEqual(count[0].string(0).int64, 151)
     }
 
-    @Test func `statements that somebody else has dropped are no error when they are to be dropped`() throws {
+    @Test func `statements that another has dropped are no error when they are to be dropped`() throws {
         let connection = try Server.connection()
         try expectEqual(connection.query("SELECT $1 + 0", [.int8(1)]).firstInt64, 1)
         try connection.command("DEALLOCATE ALL")
@@ -302,7 +302,7 @@ struct ConnectionTests {
         try expect(pool.withConnection { $0.serverProcess } != process)
     }
 
-    @Test func `who waits too long for a connection learns that the pool is busy`() throws {
+    @Test func `a wait for a connection that takes too long says that the pool is busy`() throws {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 0.2) { _ in }
         let taken = try pool.take()
         defer { pool.give(back: taken) }
@@ -312,7 +312,7 @@ struct ConnectionTests {
     }
 }
 
-/// The number of a process, which a test changes.
+/// The number of a process, which tests change.
 private final class ProcessNumber: Sendable {
     private let number = Atomic<Int32>(1)
 
@@ -323,6 +323,6 @@ private final class ProcessNumber: Sendable {
 }
 
 extension String {
-    /// The whole number that an answer to a statement without parameters, which is text, tells.
+    /// The whole number that this text shows; answers to statements without parameters are text.
     fileprivate var int64: Int64? { Int64(self) }
 }

@@ -9,14 +9,14 @@ struct PostgreSQLErrorTests {
         ("42P01", "relation \"x\" does not exist"), ("53300", "too many clients"), ("57014", "cancelled"),
         ("08006", "lost"),
     ])
-    func `what a server says of itself or of a statement is told`(_ state: String, _ message: String) {
+    func `what a server says of itself or of a statement is reported`(_ state: String, _ message: String) {
         expectEqual(PostgreSQLError.told(message, state), message)
     }
 
     @Test(arguments: [
         "23505", "23503", "23502", "23514", "22003", "22021", "22008", "22P02", "P0001", "01000", "23", "",
     ])
-    func `what can repeat a value is not told, but what it means`(_ state: String) {
+    func `what can repeat a value is not reported, but its meaning is`(_ state: String) {
         let told = PostgreSQLError.told("Key (word)=(xyzzy) already exists", state)
         expect(!told.contains("xyzzy") && !told.isEmpty)
     }
@@ -27,7 +27,7 @@ struct PostgreSQLErrorTests {
         ("ERROR:  P0001: bad value xyzzy", nil), ("FEHLER:  23505: Key (word)=(xyzzy)", nil),
         ("ERROR:  xyzzy", nil), ("ERROR:  P0001: ", nil), ("ERROR:  42xyzzy: 5", nil),
     ])
-    func `of a connection that was lost is told what cannot repeat a value`(_ line: String, _ told: String?) {
+    func `for a lost connection, what cannot repeat a value is reported`(_ line: String, _ told: String?) {
         expectEqual(PostgreSQLError.reportedLoss(line), told)
     }
 

@@ -2,12 +2,12 @@ import Expectations
 import StrataPredicates
 import Testing
 
-/// What `FUNCTION(target, "name:", …)` calls besides the methods that expressions know themselves.
+/// `FUNCTION(target, "name:", …)` calls functions of the program, besides the methods that expressions know.
 @Suite("Functions of the program in expressions")
 struct ExpressionFunctionTests {
     private struct Refused: Error {}
 
-    /// An object that offers functions of its own.
+    /// An object that offers functions to expressions.
     private final class Rates: ExpressionFunctionTarget {
         let factor: Double
         init(factor: Double) { self.factor = factor }
@@ -79,7 +79,7 @@ struct ExpressionFunctionTests {
         try expectEqual(value("FUNCTION('x', 'capitalizedString')") as? String, "registered")
         try expectEqual(value("FUNCTION($rates, 'uppercaseString')") as? String, "mine")
         try expectEqual(value("FUNCTION('x', 'uppercaseString')") as? String, "X")
-        // A path is no function.
+        // A key path is no function.
         try expectEqual(value("$rates.factor") as? Double, 2)
     }
 

@@ -2,7 +2,7 @@ import Expectations
 import StrataRows
 import Testing
 
-@Suite("The row cache, told in any order")
+@Suite("The row cache, with news in any order")
 struct RowCacheTests {
     private let cache = RowCache()
     private let layout = Schemas.items.entities[0]
@@ -13,10 +13,10 @@ struct RowCacheTests {
         Row(layout: layout, key: key, version: version, stamp: CoarseClock.now)
     }
 
-    /// What the cache holds of row 1.
+    /// The version that the cache holds for row 1.
     private var version: Int64? { cache.row(1, root: root)?.version }
 
-    /// A save that changes or removes row 1, or nothing of it.
+    /// A save that changes row 1, removes it, or leaves it alone.
     private func publish(_ save: RowCache.Read, writes version: Int64? = nil, removes removed: Int64? = nil) {
         let removals = removed.map { [(root: root, key: Int64(1), version: $0)] } ?? []
         cache.publish(written: version.map { [row(1, $0)] } ?? [], removed: removals, by: save)
@@ -34,7 +34,7 @@ struct RowCacheTests {
         expectEqual(version, nil)
     }
 
-    @Test func `of two updates the higher version wins, whichever is told first`() {
+    @Test func `of two updates the higher version wins, whichever comes first`() {
         let (a, b) = (cache.beginRead(), cache.beginRead())
 
         publish(b, writes: 4)
@@ -45,7 +45,7 @@ struct RowCacheTests {
 
     //     A: delete 3, commits                     tells
     //     B:               undo: row as 4, commits, tells
-    @Test func `a row that came back stays, though its removal is told afterwards`() {
+    @Test func `a row that came back stays, though its removal is reported afterwards`() {
         let (a, b) = (cache.beginRead(), cache.beginRead())
 
         publish(b, writes: 4)
@@ -54,7 +54,7 @@ struct RowCacheTests {
         expectEqual(version, 4)
     }
 
-    @Test func `a row that came back is kept by a save that began before its removal was told`() {
+    @Test func `a row that came back is kept by a save that began before its removal was reported`() {
         let (a, b) = (cache.beginRead(), cache.beginRead())
 
         publish(b, removes: 3)
@@ -63,7 +63,7 @@ struct RowCacheTests {
         expectEqual(version, 4)
     }
 
-    @Test func `a row that somebody else may have changed is not kept as a save before has written it`() {
+    @Test func `a row that another may have changed is not kept as a save before has written it`() {
         let save = cache.beginRead()
 
         cache.invalidate([1], root: root)
@@ -83,7 +83,7 @@ struct RowCacheTests {
 
     //     save: begins                                            commits, tells
     //     read:               begins, brings 2, ends
-    //     somebody else: forgets all
+    //     other:         forgets all
     @Test func `what was read between the forgetting of a hierarchy and the news of a save does not stay`() {
         let save = cache.beginRead()
         cache.invalidateAll(root: root)
@@ -165,7 +165,7 @@ struct RowCacheTests {
         cache.endRead(read)
     }
 
-    @Test func `a read that began before somebody else changed a row does not bring the old one`() {
+    @Test func `a read that began before another changed a row does not bring the old one`() {
         let read = cache.beginRead()
         cache.invalidate([1], root: root)
 
@@ -227,7 +227,7 @@ struct RowCacheTests {
     }
 
     @Test func `a value that the store computes is taken as it is read last, though the version is the same`() {
-        /// When the row that the cache keeps of two of one version was read.
+        /// The time at which the row was read that the cache keeps of two with the same version.
         func stamp(_ layout: EntityLayout, _ stamps: [UInt32]) -> UInt32? {
             let cache = RowCache()
             let read = cache.beginRead()
@@ -249,7 +249,7 @@ struct RowCacheTests {
 
     private let words = Schemas.words.entities[0]
 
-    /// Row 1 of version 3, with what the store has computed of it.
+    /// Row 1 with version 3, and the value that the store has computed for it.
     private func word(_ plain: String) throws -> Row {
         let row = Row(layout: words, key: 1, version: 3, stamp: CoarseClock.now)
         row.setString(plain, try require(words.slot(named: "plain")))
@@ -268,13 +268,13 @@ struct RowCacheTests {
 
     //     A: computes 5, commits                         tells
     //     B:                      computes 6, commits, tells
-    @Test func `of derived values that two saves have computed the older do not stay`() throws {
+    @Test func `the older of derived values that two saves have computed do not stay`() throws {
         let (a, b) = (cache.beginRead(), cache.beginRead())
 
         try publish(b, plain: "6")
         try publish(a, plain: "5")
 
-        // Which of them is the newer only the store can tell.
+        // Only the store can tell which of them is the newer one.
         try expectEqual(plain(), nil)
     }
 

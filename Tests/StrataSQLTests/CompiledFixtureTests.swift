@@ -12,7 +12,7 @@ import Testing
 /// Models that Apple's compiler has made.
 @Suite("Compiled models of Apple's tools")
 struct CompiledFixtureTests {
-    /// The content of a store's model cache, unpacked; `nil` for stores of frameworks that kept none.
+    /// The unpacked content of a store's model cache; `nil` for stores whose framework kept none.
     private func cachedModel(_ pair: AppleStores.Pair) throws -> NSManagedObjectModel? {
         let tables = try AppleStores.rows("SELECT name FROM sqlite_master WHERE name = 'Z_MODELCACHE'", in: pair)
         guard !tables.isEmpty else { return nil }
@@ -31,7 +31,7 @@ struct CompiledFixtureTests {
     }
 
     @Test func `where a compiled model lists fetch indexes, older lists of indexes beside them make none`() throws {
-        // It has two compound indexes besides, which the compiler has made fetch indexes of.
+        // The model also has two compound indexes, which the compiler has turned into fetch indexes.
         let pair = try require(AppleStores.pairs.first { $0.store.contains("bookmarks-ordered") })
         let model = try require(try cachedModel(pair))
         let indexes = try SQLiteSchema(for: model).statements.filter { $0.contains("INDEX Z_BookmarkEntity") }
@@ -43,7 +43,7 @@ struct CompiledFixtureTests {
                 "byIsPendingDeletion", "byURL", "byUUID", "isPendingDeletion",
             ]
         )
-        // What is asked for afterwards counts, and a copy is the same.
+        // Later changes of the indexes count, and a copy gives the same ones.
         let copy = try require(model.copy() as? NSManagedObjectModel)
         try expectEqual(SQLiteSchema(for: copy).statements.filter { $0.contains("INDEX Z_BookmarkEntity") }, indexes)
         let changed = try require(model.copy() as? NSManagedObjectModel)

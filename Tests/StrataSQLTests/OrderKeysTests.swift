@@ -13,15 +13,15 @@ struct OrderKeysTests {
     @Test(arguments: [
         // New members get sparse numbers.
         (members: [1, 2, 3], now: [:], then: [1: 2048, 2: 3072, 3: 4096]),
-        // What is in order stays.
+        // Members that are in order keep their numbers.
         (members: [1, 2, 3], now: [1: 5, 2: 6, 3: 7], then: [:]),
         (members: [1, 2, 3, 4], now: [1: 2048, 2: 3072], then: [3: 4096, 4: 5120]),
-        // One that moves takes a number between its neighbours.
+        // A member that moves takes a number between its neighbours.
         (members: [3, 1, 2], now: [1: 2048, 2: 3072, 3: 4096], then: [3: 1024]),
         (members: [1, 3, 4, 2], now: [1: 2048, 2: 3072], then: [3: 2389, 4: 2730]),
-        // Equal positions are no order.
+        // Equal positions give no order.
         (members: [1, 2], now: [1: 2048, 2: 2048], then: [1: 1024]),
-        // No room: all are numbered anew.
+        // There is no room, so all members get new numbers.
         (members: [1, 3, 2], now: [1: 7, 2: 8], then: [1: 2048, 3: 3072, 2: 4096]),
     ])
     func `change as little as possible`(_ example: (members: [Int64], now: [Int64: Int64], then: [Int64: Int64])) {

@@ -17,10 +17,10 @@ import Testing
 struct PendingDifferentialTests {
     private static let seeds = DifferentialSeeds.all
 
-    /// How many fetches there are between two changes.
+    /// The number of fetches between two changes.
     private static let fetches = 40
 
-    /// How many fetches a database is asked with for each seed and model.
+    /// The number of fetches for each seed and model that a database gets.
     private static let asked = 400
 
     @Test(arguments: seeds, StoreKind.databases)
@@ -34,7 +34,7 @@ struct PendingDifferentialTests {
         try ask(seed, kind, RandomModel.make(&random))
     }
 
-    // Only PostgreSQL keeps folded texts; there each is asked for in another way then.
+    // Only PostgreSQL keeps folded texts, for which it compiles each fetch in another way.
     @Test(arguments: seeds, StoreKind.databases.filter { $0 == .postgreSQL })
     func `a database answers as the objects do, where all texts are kept folded`(_ seed: UInt64, _ kind: StoreKind)
         throws
@@ -48,7 +48,7 @@ struct PendingDifferentialTests {
         try ask(seed &* 31, kind, model)
     }
 
-    /// Compares what a store finds, in each way of asking, with what a look at all objects finds.
+    /// Compares a store's results, for each way of asking, with an evaluation on all objects.
     private func ask(_ seed: UInt64, _ kind: StoreKind, _ model: NSManagedObjectModel) throws {
         let stack = try Stack(kind, model: model)
         let context = stack.context()
@@ -56,7 +56,8 @@ struct PendingDifferentialTests {
             var generator = FetchGenerator(seed: seed, model: model)
             let objects = RandomData.populate(context, model, count: 5, &generator.random)
             try context.save()
-            // What is stored counts: of two owners in a relationship without an inverse the last one keeps a member.
+            // Stored values count: if two owners share a member of a relationship without an inverse, then the last
+            // owner keeps it.
             context.refreshAllObjects()
             generator.objects = objects.map(\.objectID)
             let open = try require(stack.coordinator.openStores.first)
@@ -71,7 +72,7 @@ struct PendingDifferentialTests {
                 do {
                     plan = try planner.plan(specification).asked(ofStore: open.number)
                 } catch let error as CocoaError where error.code == .persistentStoreOperation {
-                    // Among what chance makes is what makes no sense: the difference of two dates, for instance.
+                    // Some random requests are invalid, such as one with the difference of two dates.
                     refused += 1
                     continue
                 }
@@ -108,7 +109,7 @@ struct PendingDifferentialTests {
             }
             expectEqual(run.failures, 0, "seed \(seed)")
             expect(refused < Self.asked / 20, "seed \(seed): \(refused) were refused")
-            // A test whose predicates never or always hold would show nothing.
+            // The test would prove nothing if its predicates held never or always.
             expect(run.found > Self.asked / 2, "seed \(seed): \(run.found) found")
         }
     }
@@ -141,7 +142,7 @@ struct PendingDifferentialTests {
                 Self.change(&objects, context, model, round, &generator.random)
                 generator.objects = objects.filter { !$0.objectID.isTemporaryID }.map(\.objectID)
                 let specifications = (0..<Self.fetches).map { _ in generator.orderedSpecification() }
-                // Faults in some of what the changes have not touched, which must make no difference.
+                // Some of the unchanged objects become faults, which must make no difference.
                 if round.isMultiple(of: 2) { context.refreshAllObjects() }
 
                 let before = try specifications.map { try Self.answer($0, context) }
@@ -177,7 +178,7 @@ struct PendingDifferentialTests {
         request.fetchLimit = specification.fetchLimit
         request.fetchOffset = specification.fetchOffset
         let serials = try context.fetch(request).map { ($0.value(forKey: "serial") as? NSNumber)?.int64Value ?? -1 }
-        // However they are read, the results are the same.
+        // The results are the same, however they are read.
         request.fetchBatchSize = 3
         let batched = try context.batchedResults(for: request).map {
             ($0.value(forKey: "serial") as? NSNumber)?.int64Value ?? -1
@@ -225,11 +226,11 @@ extension FetchGenerator {
         return specification
     }
 
-    /// A fetch with an order in which no two objects are equal, and which does not depend on keys.
+    /// A fetch whose order leaves no two objects equal, and does not depend on keys.
     mutating func orderedSpecification() -> FetchSpecification {
         var specification = specification()
         specification.sortDescriptors = specification.sortDescriptors?.filter { descriptor in
-            // Objects themselves sort by their keys, and those of new ones change.
+            // Objects themselves sort by their keys, and the keys of new objects change.
             specification.entity?.hasAttribute(atEndOf: descriptor.key ?? "") ?? false
         }
         specification.sortDescriptors?.append(NSSortDescriptor(key: "serial", ascending: true))

@@ -109,7 +109,7 @@ struct AppleStoreTests {
         }
         try harness.coordinator.remove(harness.store)
         let problems = try StoreVerifier(storeURL: harness.url, model: AppleStores.model(pair)).problems()
-        // The rows that were added went past validation.
+        // The added rows were not validated.
         expectEqual(problems.filter { !$0.contains("external") && !$0.contains("is required, and has no value") }, [])
     }
 
@@ -136,7 +136,7 @@ struct AppleStoreTests {
         return try StoreHarness(AppleStores.model(pair), at: folder.copy(pair), in: folder, options: pair.options)
     }
 
-    /// A slot's value in a form that tells it from every other.
+    /// A slot's value in a form that is different for each value.
     private func text(_ row: Row, _ slot: Slot) -> String {
         guard !row.isNull(slot.index) else { return "NULL" }
         switch slot.kind {

@@ -3,51 +3,51 @@ import Foundation
 import StrataLocks
 import TestSupport
 
-/// Makes operations on the files of one store fail, as a disk would, and writes them down; all other files are left alone.
+/// Makes operations on the files of one store fail, as a disk would, and records them.
 ///
-/// In front of SQLite's own file system for the rest of the process, from the first use on.
+/// All other files work as usual. From the first use on it stands before SQLite's file system, until the process ends.
 enum FailingDisk {
     private struct State {
         /// The path of the database whose files fail.
         var path = ""
         var count = 0
-        /// The operation to fail, from 1 on; 0 for none.
+        /// The operation that fails, from 1 on; 0 for none.
         var point = 0
         var isForGood = false
         var events: [Event] = []
     }
 
-    /// Something that was asked of a file, and done.
+    /// An operation that a file has carried out.
     struct Event: Equatable {
         enum Kind { case write, sync, delete }
         let kind: Kind
         let path: String
     }
 
-    // nonisolated(unsafe): touched inside `state.withLock` only. It outlives files that were opened under another path.
+    // nonisolated(unsafe): used inside `state.withLock` only. It outlives files that were opened under another path.
     nonisolated(unsafe) private static var names: [String] = []
 
     private static let state = Locked(State())
-    /// Where the system's own file begins: after the pointer to the methods, and whether the file may fail.
+    /// The start of the system's file: after the pointer to the methods, and the mark for files that may fail.
     private static let offset = 16
     // nonisolated(unsafe): written once, before SQLite can use them, and constant afterwards.
     nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) private static let system = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     nonisolated(unsafe) private static let base: UnsafeMutablePointer<sqlite3_vfs>? = install()
 
-    /// Fails the `point`-th operation on the files of `path`, and all later ones if so; 0 for none.
+    /// Fails the `point`-th operation on the files of `path`, and with `forGood` all later ones too; 0 fails none.
     static func fail(_ path: String, at point: Int, forGood: Bool = false) {
         _ = base
         state.withLock { $0 = State(path: path, point: point, isForGood: forGood) }
     }
 
-    /// How many operations there were since.
+    /// The number of operations since then.
     static var operations: Int { state.withLock { $0.count } }
 
-    /// What was done since, on files whose path begins with the one that was given.
+    /// The operations since then on files whose path begins with the one that was given.
     static var events: [Event] { state.withLock { $0.events } }
 
-    /// The number of a file that may fail; 0 for another.
+    /// The number of a file that may fail; 0 for other files.
     private static func number(_ file: UnsafeMutablePointer<sqlite3_file>?) -> Int {
         file.map { UnsafeRawPointer($0).load(fromByteOffset: 8, as: Int.self) } ?? 0
     }
@@ -82,7 +82,7 @@ enum FailingDisk {
     }
 
     private static func real(_ file: UnsafeMutablePointer<sqlite3_file>?) -> UnsafeMutablePointer<sqlite3_file> {
-        // SQLite hands over files that `open` has set up, never nil.
+        // SQLite passes files that `open` has set up, and never nil.
         UnsafeMutableRawPointer(file!).advanced(by: offset).assumingMemoryBound(to: sqlite3_file.self)
     }
 
@@ -117,7 +117,7 @@ enum FailingDisk {
             }
             return code
         }
-        // The rest of the system's functions are handed their own file system.
+        // The system's other functions get their own file system.
         system.xAccess = { FailingDisk.base?.pointee.xAccess(FailingDisk.base, $1, $2, $3) ?? SQLITE_IOERR }
         system.xFullPathname = { FailingDisk.base?.pointee.xFullPathname(FailingDisk.base, $1, $2, $3) ?? SQLITE_IOERR }
         self.system.initialize(to: system)

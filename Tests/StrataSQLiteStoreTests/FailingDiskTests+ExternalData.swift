@@ -29,7 +29,7 @@ extension FailingDiskTests {
         }
     }
 
-    /// The store as the next process finds it if this one is killed now.
+    /// A copy of the store as the next process would find it if this one were killed now.
     private func copy(_ url: URL) throws -> URL {
         let files = FileManager.default
         let folder = url.deletingLastPathComponent().appendingPathComponent("copy")
@@ -77,11 +77,11 @@ extension FailingDiskTests {
                 try expectEqual(maps(url), ["changed": data(2), "new": data(3)], "from operation \(point) on")
             }
         } while !hasSaved
-        // Else nothing of this was tried.
+        // Otherwise the test would have tried nothing.
         expect(comebacks > 0)
     }
 
-    /// What a save that replaces external data asks of the disk.
+    /// The operations of the disk during a save that replaces external data.
     private func eventsOfReplacing(_ synchronous: String) throws -> [FailingDisk.Event] {
         var events: [FailingDisk.Event] = []
         try withStore { url in
@@ -153,7 +153,7 @@ extension FailingDiskTests {
                 try close(coordinator)
                 try expectEqual(maps(url), ["new": data(1)])
             }
-            // One write and one sync.
+            // There are one write and one sync.
         } while point < min(operations, 2)
         expectEqual(point, 2)
     }

@@ -3,10 +3,10 @@ import Expectations
 import TestSupport
 import Testing
 
-/// What an error of the disk must not do; each was found by `stress iofault`.
+/// Errors of the disk must not have these effects; `stress iofault` has found each of them.
 @Suite("Stores on a disk that fails", .serialized)
 struct FailingDiskTests {
-    /// A folder of its own, and the URL of a store in it that may fail.
+    /// Runs `body` with the URL of a store that may fail, in a separate folder.
     func withStore(_ body: (URL) throws -> Void) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -50,7 +50,7 @@ struct FailingDiskTests {
                 let coordinator = try? open(url)
                 FailingDisk.fail(url.path, at: 0)
                 guard let coordinator else { return }
-                // The file says so itself, in its 19th byte: 2 stands for a log.
+                // The file itself says so in its 19th byte: 2 stands for a log.
                 let header = try require(try FileHandle(forReadingFrom: url).read(upToCount: 20))
                 expectEqual(header[18], 2, "operation \(point) failed")
                 try close(coordinator)
@@ -60,7 +60,8 @@ struct FailingDiskTests {
 
     @Test
     func `a save that failed does not come back when the disk works again`() throws {
-        // From each operation of a save on. Nobody reads before, so that the writer's connection is the only one of the file.
+        // The disk fails from each operation of a save on. There is no read before, so that the writer's connection is
+        // the file's only one.
         var point = 0
         var operations = 0
         repeat {

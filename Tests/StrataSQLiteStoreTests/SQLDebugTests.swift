@@ -13,7 +13,7 @@ import Testing
 
 @Suite("The log of SQL statements")
 struct SQLDebugTests {
-    /// What was logged.
+    /// The lines that were logged.
     private final class Log: Sendable {
         private let kept = Locked<[String]>([])
 
@@ -22,7 +22,7 @@ struct SQLDebugTests {
         func add(_ line: String) { kept.withLock { $0.append(line) } }
     }
 
-    /// A store with some rows, whose statements are logged from then on.
+    /// A store with some rows, whose later statements are logged.
     private func stack(_ level: SQLDebug.Level, rows: Int = 10) throws -> (NSManagedObjectContext, Log) {
         let stack = try Stack(.sqlite)
         let context = stack.context()

@@ -371,7 +371,7 @@ struct SQLiteFilesTests {
         try expect(StoreVerifier(storeURL: harness.url, model: model).problems().contains(problem))
     }
 
-    @Test func `verify tells a one-to-one relationship that does not lead back, and stray files`() throws {
+    @Test func `verify reports a one-to-one relationship that does not lead back, and stray files`() throws {
         let husband = StoreModels.entity("Husband", [StoreModels.attribute("photo", .binaryData, isExternal: true)])
         let wife = StoreModels.entity("Wife")
         let (to, back) = (StoreModels.toOne("wife", wife), StoreModels.toOne("husband", husband))
@@ -398,7 +398,7 @@ struct SQLiteFilesTests {
         expectEqual(problems.last?.hasPrefix("the external file "), true)
     }
 
-    @Test func `verify tells a model that does not fit`() throws {
+    @Test func `verify reports a model that does not fit`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         let model = StoreModels.pets()
         try require(model.entitiesByName["Club"]).properties += [StoreModels.attribute("street", .string)]

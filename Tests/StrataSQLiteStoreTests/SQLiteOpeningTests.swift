@@ -81,7 +81,7 @@ struct SQLiteOpeningTests {
             case .noPrimaryKeys: try sql("DROP TABLE Z_PRIMARYKEY")
             case .badPlist: try sql("UPDATE Z_METADATA SET Z_PLIST = x'00'")
             case .setInPlist:
-                // ["a": a set of "b"], at which Foundation stops the program.
+                // This is ["a": a set of "b"], at which Foundation stops the program.
                 let values = "62706c6973743030d101025161c10351"
                 let trailer = "62080b0d0f0000000000000101000000000000000400000000000000000000000000000011"
                 try sql("UPDATE Z_METADATA SET Z_PLIST = x'\(values)\(trailer)'")
@@ -170,7 +170,7 @@ struct SQLiteOpeningTests {
 
     @Test func `a folder that may not be written`() async {
         await #expect(processExitsWith: .success) {
-            // Root may write anywhere, so the process becomes nobody.
+            // The user root may write anywhere, so the process changes to an unprivileged user.
             if getuid() == 0 { expect(setgid(65534) == 0 && setuid(65534) == 0) }
             try SQLiteOpeningTests().checkReadOnlyFolder()
         }

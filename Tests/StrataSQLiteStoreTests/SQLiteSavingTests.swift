@@ -98,7 +98,7 @@ struct SQLiteSavingTests {
     @Test func `an update writes the changed columns and the next version`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         try harness.insert(harness.row("Cat", -1, ["name": "Tom", "lives": 9]))
-        // Somebody else's change of another column, without a new version, must survive.
+        // Another program's change of another column, without a new version, must survive.
         try harness.execute("UPDATE ZANIMAL SET ZLIVES = 7")
 
         try harness.save(StoreChanges(updated: [harness.update("Cat", 1, ["name": nil])]))
@@ -108,7 +108,7 @@ struct SQLiteSavingTests {
 
     // MARK: - Conflicts
 
-    @Test func `all conflicts of versions are told, with the rows as they are stored`() throws {
+    @Test func `all conflicts of versions are reported, with the rows as they are stored`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         let keys = try harness.insert(
             harness.row("Cat", -1, ["name": "a"]),
@@ -178,7 +178,7 @@ struct SQLiteSavingTests {
         expectEqual(result.insertedKeys, [2])
     }
 
-    @Test func `a violated constraint is told with all rows, and beside other conflicts`() throws {
+    @Test func `a violated constraint is reported with all rows, and beside other conflicts`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         let (taken, fresh) = (UUID(), UUID())
         try harness.insert(
@@ -223,7 +223,7 @@ struct SQLiteSavingTests {
         var rows = [try harness.row("Person", -1)]
         for key in 2...5 { rows.append(try harness.row("Cat", Int64(-key), to: owner)) }
         try harness.save(StoreChanges(inserted: rows))
-        // Nobody has told their order: they come as they were inserted.
+        // The members have no order yet, so they come in the order of insertion.
         try expectEqual(harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL"), ["2048", "3072", "4096", "5120"])
 
         func order(_ keys: [Int64]) throws {
@@ -247,7 +247,7 @@ struct SQLiteSavingTests {
         try expectEqual(harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL"), ["2048", "3072", "1024", "2560"])
     }
 
-    @Test func `who leaves an ordered relationship leaves its position`() throws {
+    @Test func `a row that leaves an ordered relationship leaves its position`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         let owner = ["owner": try harness.reference("Person", -1)]
         try harness.insert(harness.row("Person", -1), harness.row("Cat", -2, to: owner))
@@ -407,7 +407,7 @@ struct SQLiteSavingTests {
         try expectEqual(harness.save(StoreChanges(inserted: rows)).insertedKeys.count, 500)
     }
 
-    @Test func `waiting for another writer ends with an error that says for whom`() throws {
+    @Test func `waiting for another writer ends with an error that names the other`() throws {
         let harness = try StoreHarness(StoreModels.pets(), options: [NSPersistentStoreTimeoutOption: 0.05])
         let other = try Connection(path: harness.url.path, access: .readWrite)
         try other.execute("BEGIN IMMEDIATE")
@@ -420,7 +420,7 @@ struct SQLiteSavingTests {
         try expectEqual(harness.insert(harness.row("Cat", -1)), [1])
     }
 
-    @Test func `the next writer begins only after the commit was told`() throws {
+    @Test func `the next writer begins only after the commit was reported`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         let store = harness.rows
         let row = try harness.row("Cat", -2)

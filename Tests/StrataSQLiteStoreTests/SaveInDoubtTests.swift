@@ -49,7 +49,7 @@ struct SaveInDoubtTests {
         }
     }
 
-    @Test func `whoever reads anew after the doubt can save again`() throws {
+    @Test func `a context that reads anew after the doubt can save again`() throws {
         let coordinator = try DoubtfulStore.coordinator()
         let engine = try require(coordinator.openStores.first?.rows as? DoubtfulEngine)
         let context = NSManagedObjectContext(.privateQueue)
@@ -73,7 +73,7 @@ struct SaveInDoubtTests {
 
     // MARK: - Saving again
 
-    /// A guide that is saved, and the stack that it is in.
+    /// A guide that was saved, and its stack.
     fileprivate final class Guide {
         let coordinator: NSPersistentStoreCoordinator
         let engine: DoubtfulEngine
@@ -132,7 +132,7 @@ struct SaveInDoubtTests {
             context.delete(try user("old"))
         }
 
-        /// All that a context sees.
+        /// All objects that a context sees.
         static func described(_ context: NSManagedObjectContext) throws -> [String] {
             try context.performAndWait {
                 let cities = try context.fetch(NSFetchRequest<City>(entityName: "City")).map { city in
@@ -152,7 +152,7 @@ struct SaveInDoubtTests {
             }
         }
 
-        /// All that is stored.
+        /// All stored objects.
         var stored: [String] {
             get throws {
                 let reader = NSManagedObjectContext(.privateQueue)
@@ -237,7 +237,7 @@ struct SaveInDoubtTests {
                 for object in guide.context.registeredObjects { expect(!object.objectID.isTemporaryID) }
                 let stored = try guide.stored
                 try expectEqual(Guide.described(guide.context), stored)
-                // Nothing is left that would be stored later.
+                // No change is left that would be stored later.
                 try guide.city("Bern").population = 99
                 try guide.context.save()
                 try expectEqual(guide.stored, stored.map { $0.hasPrefix("Bern ") ? "Bern 99 []" : $0 })
@@ -250,7 +250,7 @@ struct SaveInDoubtTests {
     }
 
     @Test(arguments: [true, false])
-    func `as long as nobody can tell the next save is in doubt as well, and nothing is stored`(isCommitted: Bool) throws
+    func `while the outcome is unknown the next save is in doubt too, and nothing is stored`(isCommitted: Bool) throws
     {
         let guide = try Guide()
         try guide.context.performAndWait {
@@ -270,7 +270,7 @@ struct SaveInDoubtTests {
         }
     }
 
-    @Test func `what turns out to be committed is told as saved, with its permanent IDs`() throws {
+    @Test func `what turns out to be committed is reported as saved, with its permanent IDs`() throws {
         let guide = try Guide()
         let follower = NSManagedObjectContext(.privateQueue)
         follower.persistentStoreCoordinator = guide.coordinator
@@ -308,7 +308,7 @@ struct SaveInDoubtTests {
         follower.performAndWait { expectEqual(rome.population, 3) }
     }
 
-    @Test func `new objects that were dropped after a doubt and are made again are not stored twice unasked`() throws {
+    @Test func `new objects that were dropped after a doubt and are made again are not silently stored twice`() throws {
         let guide = try Guide()
         func insert() { City(context: guide.context).name = "Oslo" }
         func count() throws -> Int {
@@ -327,7 +327,7 @@ struct SaveInDoubtTests {
             guide.context.rollback()
             try expectEqual(count(), 1)
         }
-        // A block that looks before it inserts is run anew.
+        // A block that looks for an object before it inserts one is run again.
         guide.engine.doubt(afterCommitting: true, mayTell: true)
         func run() throws {
             try guide.context.performAndWait(retrying: 1) {
@@ -362,7 +362,7 @@ struct SaveInDoubtTests {
 
 /// A store whose engine may lose the answer to a save.
 private final class DoubtfulStore: NSPersistentStore, EngineStore, @unchecked Sendable {
-    // @unchecked Sendable: `opened` is behind its mutex.
+    // @unchecked Sendable: a mutex guards `opened`.
     private let opened = Locked<DoubtfulEngine?>(nil)
 
     var engine: any RowStore { get throws { try require(opened.withLock { $0 }) } }
@@ -381,7 +381,7 @@ private final class DoubtfulStore: NSPersistentStore, EngineStore, @unchecked Se
     }
 }
 
-/// Rows in memory, and saves that end in doubt when a test asks for it.
+/// Rows in memory, with saves that end in doubt if a test asks for it.
 private final class DoubtfulEngine: InMemoryRows {
     static let identifier = UUID()
 
@@ -390,7 +390,7 @@ private final class DoubtfulEngine: InMemoryRows {
     /// The outcome of the next save.
     private struct Doubt {
         let isCommitted: Bool
-        /// Whether the store can tell later.
+        /// Whether the store knows the outcome later.
         let mayTell: Bool
     }
 
@@ -399,13 +399,13 @@ private final class DoubtfulEngine: InMemoryRows {
     private let silent = Atomic(false)
     private let asked = Atomic(0)
 
-    /// Whether the store cannot tell for now what has become of a save.
+    /// Whether the store does not know the outcome of a save for now.
     var isSilent: Bool {
         get { silent.load(ordering: .acquiring) }
         set { silent.store(newValue, ordering: .releasing) }
     }
 
-    /// How often the store was asked.
+    /// The number of times that the store was asked.
     var askedCount: Int { asked.load(ordering: .acquiring) }
 
     init(_ schema: Schema) { inner = MemoryEngine(schema, timeout: 10) }
@@ -429,7 +429,7 @@ private final class DoubtfulEngine: InMemoryRows {
         guard let doubt else { return try inner.save(changes, didCommit: didCommit) }
         var result = StoreSaveResult()
         if doubt.isCommitted {
-            // The rows of the change set stay the context's.
+            // The rows of the change set stay with the context.
             var copy = changes
             copy.inserted = changes.inserted.map { $0.copy() }
             copy.updated = changes.updated.map {

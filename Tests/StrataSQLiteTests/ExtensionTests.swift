@@ -102,7 +102,7 @@ struct ExtensionTests {
         )
     }
 
-    @Test func `the trace tells statement and rows, but no values`() throws {
+    @Test func `the trace has statement and rows, but no values`() throws {
         let events = Locked<[TraceEvent]>([])
         connection.setTrace { event in events.withLock { $0.append(event) } }
         let statement = try connection.statement("SELECT value FROM (VALUES (1), (2), (3)) AS v, (SELECT ? AS value)")

@@ -174,7 +174,7 @@ struct OpeningTests {
         try expectEqual(pool.sum(), 6)
     }
 
-    /// A copy of a store whose rows are in its log, as a crash would leave it, and the size of that log.
+    /// A copy of a store whose rows are in its log, as after a crash, and the size of that log.
     private func storeWithLog(named name: String) throws -> (path: String, logSize: Int) {
         let pool = try ConnectionPool.withNumbers(at: folder.file("live.sqlite"), [1, 2, 3])
         for suffix in ["", "-wal"] {
@@ -199,7 +199,7 @@ struct OpeningTests {
             try expectEqual(folder.names(), ["store.sqlite"])
         }
         do {
-            // Without being closed, too.
+            // This also holds if the pool is not closed.
             let pool = try ConnectionPool(.file(folder.file()), options: readOnly())
             try expectEqual(pool.sum(), 3)
         }
@@ -224,8 +224,9 @@ struct OpeningTests {
     }
 
     #if os(Linux)
-    /// Runs `body` with the rights of nobody where files are concerned, on this thread, so that a folder can be read-only to
-    /// tests that run as root.
+    /// Runs `body` on this thread with the file rights of an unprivileged user.
+    ///
+    /// With it a folder can be read-only to tests that run as root.
     private func withoutRights(_ body: () throws -> Void) throws {
         typealias SetFileUser = @convention(c) (UInt32) -> Int32
         let symbol = try require(dlsym(nil, "setfsuid"))

@@ -68,7 +68,7 @@ struct PoolTests {
     @Test func `a connection with an input or output error is replaced`() throws {
         let pool = try ConnectionPool.withNumbers(at: folder.file(), [1])
         let first = try pool.write { connection in
-            // As a failed sync would be reported.
+            // A failed sync would be reported like this.
             let error = connection.failure(ResultCode.inputOutput.rawValue, .commit, sql: nil)
             expectEqual(error.code, .inputOutput)
             return connection
@@ -175,7 +175,7 @@ struct PoolTests {
                 try wait { pool.readers.waiterCount == queued + 1 }
             }
             expectEqual(journal.all, [])
-            // One connection comes back, so the waiting threads read one after another.
+            // One connection comes back, so the waiting threads read one after the other.
             _ = consume second
             for thread in waiting { try thread.join() }
         }
@@ -230,7 +230,7 @@ struct PoolTests {
 
     @Test func `a writer that waits too long for another process says so, and succeeds once that is done`() throws {
         let pool = try ConnectionPool.withNumbers(at: folder.file())
-        // A connection outside of every pool stands for another process: SQLite's locks do not tell them apart.
+        // A connection outside of every pool stands for another process: to SQLite's locks both are alike.
         let foreign = try Connection(path: folder.file(), access: .readWrite)
         try foreign.run("BEGIN IMMEDIATE")
 

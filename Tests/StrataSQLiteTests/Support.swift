@@ -4,7 +4,7 @@ import Testing
 
 @testable import StrataSQLite
 
-/// A folder of its own for one test, removed with it.
+/// A separate folder for one test, which is removed with this object.
 final class TemporaryFolder: Sendable {
     let path: String
 
@@ -31,7 +31,7 @@ final class TemporaryFolder: Sendable {
     }
 }
 
-/// A list that several threads append to, and wait on.
+/// A list to which several threads append, and on which they can wait.
 final class Journal: Sendable {
     private let entries = Locked<[String]>([])
 

@@ -7,7 +7,7 @@ struct ExpectationsTests {
     private struct Refusal: Error {}
     private struct Other: Error {}
 
-    /// What failing expectations tell while `body` runs.
+    /// The messages of expectations that fail while `body` runs.
     private func told(_ body: () throws -> Void) -> [String] {
         let told = Locked<[String]>([])
         $failureListener.withValue({ text in told.withLock { $0.append(text) } }) {
@@ -16,7 +16,7 @@ struct ExpectationsTests {
         return told.withLock { $0 }
     }
 
-    @Test func `an expectation that fails tells its line, and what came out`() {
+    @Test func `an expectation that fails reports its line, and the actual value`() {
         let lines = [
             told { expect(1 > 2, "one") },
             told { expectEqual("a", "b") },

@@ -35,7 +35,7 @@ struct AsynchronousFetchTests {
         expect(copy.estimatedResultCount == 7 && copy.completionBlock != nil)
     }
 
-    @Test func `execute refuses what has a call of its own`() throws {
+    @Test func `execute refuses requests that have a separate call`() throws {
         let context = try Stack(.memory).context()
         context.performAndWait {
             let refused = expectThrows(CocoaError.self) { try context.execute(citiesByName()) }
@@ -74,7 +74,7 @@ struct AsynchronousFetchTests {
         let isInside = try await context.executed(citiesByName) { _ in
             inside.update { $0 = false }
         } read: { result in
-            // Would stop the program outside of the scope.
+            // Outside of the scope this would stop the program.
             City(context: result.managedObjectContext).name = "Braga"
             return inside.current
         }
@@ -156,7 +156,7 @@ struct AsynchronousFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `dictionaries are fetched as objects are, and tell what is stored`(_ kind: StoreKind) async throws {
+    func `dictionaries are fetched as objects are, and show what is stored`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         try stack.storeCities((1...300).map { "City \($0)" })
         let context = stack.context()
@@ -278,7 +278,7 @@ struct AsynchronousFetchTests {
             context.performAndWait {}
             expectEqual(calls.current, 1)
         }
-        // Milliseconds, when the machine does nothing else: the shortest of ten.
+        // The shortest of ten delays. On an idle machine it takes milliseconds.
         try expect(require(delays.min()) < .milliseconds(200), "\(delays)")
         try await expect(stack.becomesQuiet())
     }
@@ -292,7 +292,8 @@ struct AsynchronousFetchTests {
         _ = try stack.store(Tag.self) { tag, _ in tag.title = "one" }
         let task = Task {
             try await context.fetch(allTags()) { progress in
-                // On the reading thread, in each round: a save overtakes what it reads, until the context reads itself.
+                // This runs on the reading thread in each round. A save changes what the fetch reads, until the
+                // context itself reads.
                 guard progress.expectedRows != nil, progress.completedRows == 0 else { return }
                 rounds.update { $0 += 1 }
                 #expect(throws: Never.self) {
@@ -318,7 +319,7 @@ struct AsynchronousFetchTests {
         expectEqual(rounds.current, 8)
     }
 
-    @Test func `cancelled after its end, a fetch keeps its result and calls nobody again`() async throws {
+    @Test func `cancelled after its end, a fetch keeps its result and calls no block again`() async throws {
         let stack = try Stack(.database)
         try stack.storeCities(["Porto"])
         let context = stack.context()
@@ -375,7 +376,7 @@ struct AsynchronousFetchTests {
         try stack.storeCities(["Porto", "Faro"])
         let context = stack.context()
         let (parent, count) = try await executedUnderProgress(context, citiesByName, estimate: 5) { result in
-            // Foundation calls handlers some time later, on a queue of its own: this one never.
+            // Foundation calls handlers later, on its queue. This handler would never run.
             result.progress?.cancellationHandler = nil
             if !cancelsParent { result.progress?.cancel() }
         } whenStarted: {
@@ -433,7 +434,7 @@ struct AsynchronousFetchTests {
         let context = stack.context()
         let (_, count) = try await executedUnderProgress(context, allTags, estimate: 700) { result in
             nonisolated(unsafe) let result = result
-            // Its progress is looked at inside the scope only.
+            // The code looks at the request's progress inside the scope only.
             Task.detached {
                 while context.performAndWait({ (result.progress?.completedUnitCount ?? 0) < 600 }) {
                     await Task.yield()
@@ -508,14 +509,14 @@ struct AsynchronousFetchTests {
     }
 }
 
-/// A result on its way through the test, used inside the scope of its context only.
+/// A result that the test passes on, and uses only inside the scope of its context.
 struct UncheckedResult: @unchecked Sendable {
     // @unchecked Sendable: see above.
     let result: NSAsynchronousFetchResult<City>
     init(_ result: NSAsynchronousFetchResult<City>) { self.result = result }
 }
 
-/// A progress on its way through the test, used inside the scope of a context only.
+/// A progress that the test passes on, and uses only inside the scope of a context.
 struct UncheckedProgress: @unchecked Sendable {
     // @unchecked Sendable: see above.
     let result: Progress

@@ -11,7 +11,7 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-/// What happens in a context, and beside it, while an asynchronous fetch reads.
+/// The effects in a context, and beside it, while an asynchronous fetch reads.
 @Suite("Reading beside the context")
 struct BackgroundReadingTests {
     /// Fetches cities while a thread that has read them stops at a gate.
@@ -24,7 +24,7 @@ struct BackgroundReadingTests {
             let request = citiesByName()
             set(request)
             return try await context.fetch(request) { progress in
-                // It has been counted, so what is read from here on is of this moment.
+                // The store has counted, so from here on it reads the rows of this moment.
                 if progress.expectedRows != nil { gate.stopOnce() }
             } _: { cities in
                 cities.map(\.name)
@@ -146,7 +146,7 @@ struct BackgroundReadingTests {
         let gate = Gate()
         let names = names(context, gate)
         await gate.arrival()
-        // Pending when the fetch began, saved when it ends: it must not fall between the two.
+        // The city is pending when the fetch begins, and saved when it ends. The fetch must not miss it.
         try context.performAndWait { try context.save() }
         gate.open()
         try await expectEqual(names.value, ["Aveiro", "Porto"])
@@ -163,7 +163,7 @@ struct BackgroundReadingTests {
         try stack.change(id, City.self) { city, _ in city.name = "Cale" }
         gate.open()
         try await expectEqual(names.value, ["Cale"])
-        // And a change made upon them finds no conflict.
+        // A change of the fetched object meets no conflict.
         try context.performAndWait {
             try context.get(id, City.self).population = 7
             try context.save()
@@ -191,13 +191,13 @@ struct BackgroundReadingTests {
         }
         await gate.arrival()
         try stack.change(id, City.self) { city, _ in city.name = "Cale" }
-        // The merge has run before the fetch ends, and found nothing to merge into.
+        // The merge has run before the fetch ends, and has found nothing to merge into.
         context.performAndWait {}
         gate.open()
         try await expectEqual(task.value, ["Cale"])
     }
 
-    /// What a fetch asks the stores for.
+    /// The kinds of results that a fetch asks the stores for.
     enum Wanted: CaseIterable, Sendable {
         case rows
         case batches
@@ -214,7 +214,7 @@ struct BackgroundReadingTests {
         let gate = Gate()
         let found = Task {
             let stop = { @Sendable (progress: FetchProgress) in
-                // It has been counted, so what is read from here on is of this moment.
+                // The store has counted, so from here on it reads the rows of this moment.
                 if progress.expectedRows != nil { gate.stopOnce() }
             }
             guard wanted != .ids else {
@@ -264,7 +264,7 @@ struct BackgroundReadingTests {
         let context = stack.context()
         let rounds = Shared(0)
         let count = try await context.fetch(citiesByName()) { progress in
-            // On the reading thread, in each round.
+            // This runs on the reading thread in each round.
             guard progress.expectedRows != nil, progress.completedRows == 0 else { return }
             rounds.update { $0 += 1 }
             context.performAndWait {
@@ -333,8 +333,7 @@ struct BackgroundReadingTests {
         }
         expect(running.current.most <= 3)
         expectEqual(Set(order.current).count, 500)
-        // Those that went through one thread kept their order, so none was overtaken by more than the other threads
-        // hold.
+        // With one thread reads keep their order.
         let serial = ReadQueue(limit: 1)
         order.update { $0 = [] }
         for index in 0..<500 {

@@ -14,7 +14,7 @@ struct ChildFetchTests {
         child: NSManagedObjectContext, parent: NSManagedObjectContext, root: NSManagedObjectContext
     )
 
-    /// A child, its parent and its grandparent, which is on the coordinator.
+    /// A child, its parent, and its grandparent, which belongs to the coordinator.
     private func tree(_ stack: Stack) -> Tree {
         let root = stack.context("root")
         let parent = NSManagedObjectContext(.privateQueue)
@@ -89,7 +89,7 @@ struct ChildFetchTests {
         try await expectEqual(task.value, ["Aveiro", "Braga", "Porto"])
     }
 
-    /// Which one of a tree saves, with what is to be found then.
+    /// The context of a tree that saves; each case finds something else.
     enum Saver: CaseIterable {
         case child
         case parent

@@ -13,7 +13,7 @@ import Testing
 @Suite("Long batch inserts")
 struct BatchStreamingTests {
     @Test(arguments: StoreKind.allCases)
-    func `an awaited insert tells how far it is`(_ kind: StoreKind) async throws {
+    func `an awaited insert reports its progress`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let context = stack.context()
         let told = Shared<[BatchInsertProgress]>([])
@@ -30,7 +30,7 @@ struct BatchStreamingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `while a handler makes rows the progress tells how many, and then how many are written`(_ kind: StoreKind)
+    func `while a handler makes rows the progress shows how many, and then how many are written`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)
@@ -92,7 +92,7 @@ struct BatchStreamingTests {
         running.update { $0 = task }
         beginning.yield()
         await expectThrows(CancellationError.self) { try await task.value }
-        // The next row has not come.
+        // The next row has not come yet.
         expect(written.current.count == 1 && written.current[0] < 1000)
         try expectEqual(stack.count("City"), 0)
         _ = try stack.storeCity()
@@ -100,7 +100,7 @@ struct BatchStreamingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `who follows an insert hears of rows while they are written, and may read the store`(_ kind: StoreKind)
+    func `a follower of an insert gets rows while they are written, and may read the store`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)
@@ -111,13 +111,13 @@ struct BatchStreamingTests {
             let count = (try? stack.count("City")) ?? -1
             seen.update { $0.append(count) }
         }
-        // None is there before all are.
+        // The table shows no row before all are inserted.
         expect(!seen.current.isEmpty && seen.current.allSatisfy { $0 == 0 })
         try expectEqual(stack.count("City"), 1000)
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `who writes to a store amid an insert into it is refused, and does not wait for ever`(_ kind: StoreKind)
+    func `a write to a store during an insert into it is refused, and does not wait for ever`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind, model: GuideModel.make(), options: [NSPersistentStoreTimeoutOption: 0.1])
@@ -170,7 +170,7 @@ struct BatchStreamingTests {
                     other.update { $0 = result }
                     isDone.signal()
                 }
-                // The handler itself waits for who writes.
+                // The handler itself waits for the writer.
                 expectEqual(isDone.wait(timeout: .now() + 60), .success)
                 expectEqual((try? other.current?.get()), 1)
             }

@@ -10,13 +10,13 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// What a pinned context reads while another process writes, and empties the log if it can.
+/// A pinned context reads its version while another process writes, and empties the log if it can.
 @Suite("Pinned contexts: other processes")
 struct PinnedProcessTests {
     private static let rounds = 4
     private static let cities = 15
 
-    /// Where the pinned version is: all of it in the file, or some of it in the log only; or on a server.
+    /// The place of the pinned version: completely in the file, partly in the log, or on a server.
     enum Place {
         case file
         case log
@@ -70,7 +70,7 @@ struct PinnedProcessTests {
             store.signal("begin")
             await store.arrival(of: "written")
             try await pinned.perform {
-                // In the first round nothing but the number of cities has been read.
+                // Until the first round the context has read only the number of cities.
                 let fault: Venue = try pinned.get(venue)
                 expect(fault.isFault && fault.name?.hasPrefix("old") == true && fault.city != nil)
                 try expectEqual(Self.everything(pinned), expected)
@@ -96,7 +96,9 @@ struct PinnedProcessTests {
 
     // MARK: - What is stored
 
-    /// Saves cities, venues and what belongs to these; all names begin alike.
+    /// Saves cities, venues, and objects that belong to venues.
+    ///
+    /// All names begin alike.
     private static func fill(_ context: NSManagedObjectContext, _ prefix: String) throws {
         let tag = TestSupport.Tag(context: context)
         tag.title = "\(prefix) tag"
@@ -108,7 +110,7 @@ struct PinnedProcessTests {
             for place in 0..<3 {
                 let venue = Venue(context: context)
                 venue.name = "\(prefix) venue \(number) \(place)"
-                // So that there are many pages to write over.
+                // These values fill many pages that the other process can overwrite.
                 venue.map = Data(repeating: UInt8(number * 3 + place), count: 3000)
                 venue.city = city
                 if place == 0 { venue.tags = [tag] }
@@ -123,13 +125,13 @@ struct PinnedProcessTests {
         try context.save()
     }
 
-    /// Changes all cities, in a save of its own.
+    /// Changes all cities and saves.
     private static func populate(_ context: NSManagedObjectContext) throws {
         for (index, city) in try context.fetch(citiesByName()).enumerated() { city.population = Int64(index + 1) }
         try context.save()
     }
 
-    /// Deletes all there is, and puts the like in its place.
+    /// Deletes everything and puts similar objects in its place.
     private static func rewrite(_ context: NSManagedObjectContext, _ prefix: String) throws {
         for user in try context.all(User.self) { context.delete(user) }
         for tag in try context.all(TestSupport.Tag.self) { context.delete(tag) }
@@ -141,7 +143,7 @@ struct PinnedProcessTests {
         context.reset()
     }
 
-    /// All that a context reads, a line for each object.
+    /// Everything that a context reads, with a line for each object.
     private static func everything(_ context: NSManagedObjectContext) throws -> [String] {
         let cities = try context.fetch(citiesByName()).map { city in
             "\(city.name) \(city.population): \(city.venues.compactMap(\.name).sorted())"

@@ -8,7 +8,7 @@ import Testing
 @testable import CoreDataMigration
 @testable import StrataSQLiteStore
 
-@Suite("What a follower takes for known")
+@Suite("Transactions that a follower takes for known")
 struct FollowerPlaceTests {
     // MARK: - Rows that were fetched before they were news
 
@@ -31,7 +31,7 @@ struct FollowerPlaceTests {
         }
         try other.setPopulation(2)
 
-        // Reads the insertion and the change in one go.
+        // This reads the insertion and the change together.
         let follower = try stack.coordinator.followRemoteChanges(into: [context], after: start)
         try await follower.catchUp()
 
@@ -39,7 +39,7 @@ struct FollowerPlaceTests {
         expectEqual(seen, 2)
     }
 
-    @Test func `rows that are told as new are read anew by whoever merges them from another coordinator`() throws {
+    @Test func `rows that another coordinator reports as new are read anew when they are merged`() throws {
         let stack = try Stack(.database, model: GuideModel.make(), options: Stack.following)
         let context = stack.context("reader")
         let other = try stack.elsewhere()
@@ -71,7 +71,7 @@ struct FollowerPlaceTests {
             context.retainsRegisteredObjects = true
             context.stalenessInterval = -1
         }
-        // A handler of the first save saves again, after the reader has fetched what the first one wrote.
+        // A handler of the first save saves again, after the reader has fetched the rows of the first save.
         let isFirst = Shared(true)
         let observer = NotificationCenter.default.addObserver(
             forName: .NSManagedObjectContextDidSave,
@@ -126,11 +126,11 @@ struct FollowerPlaceTests {
 
     // MARK: - Stores that are set back
 
-    /// A store as it was once, and the means to make it so again.
+    /// A store as it once was, with a way to restore it.
     private struct Backup {
         let stack: Stack
         private var url: URL { stack.folder.appendingPathComponent("backup.sqlite") }
-        /// Has no stores of its own, as another program.
+        /// It has no stores, like another program.
         private let program = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
 
         init(of stack: Stack) throws {
@@ -162,8 +162,8 @@ struct FollowerPlaceTests {
 
         func restore() throws {
             guard stack.kind == .sqlite else {
-                // As a program does that restores the rows of a dump. Transactions get no numbers meanwhile: these
-                // would be taken twice.
+                // A program that restores the rows of a dump does the same. No transaction gets a number meanwhile,
+                // since the restore would take the number a second time.
                 let tables = try tables()
                 let locks = [
                     "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 7275))",
@@ -203,7 +203,7 @@ struct FollowerPlaceTests {
         try expectEqual(context.population(), 20)
     }
 
-    @Test func `of a store that was set back nothing is missed, though others get further than before`() async throws {
+    @Test func `a follower misses nothing of a store set back, though others get further than before`() async throws {
         let (stack, context) = try Stack.followedWithCity()
         let backup = try Backup(of: stack)
         let before = try stack.elsewhere()
@@ -211,7 +211,7 @@ struct FollowerPlaceTests {
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         try backup.restore()
         try await follower.catchUp()
-        // The last numbers are of other cities.
+        // The last numbers belong to transactions with other cities.
         let other = try stack.elsewhere()
         try other.setPopulation(30)
         try other.performAndWait {
@@ -227,7 +227,7 @@ struct FollowerPlaceTests {
     @Test func `a backup that is put back is noticed, though others get further than before until the follower looks`()
         async throws
     {
-        // A server has no mark for it, if its rows are replaced.
+        // A server has no sign of a restore that replaces its rows.
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
         let context = stack.context("reader")
         try context.performAndWait {
@@ -276,7 +276,7 @@ struct FollowerPlaceTests {
         try stack.coordinator.addPersistentStore(type: stack.kind.type, at: stack.storeURL, options: Stack.following)
         try expectEqual(follower.token, stack.place())
         try expectEqual(follower.token.transactionNumbers.values.max(), 1)
-        // The context's objects are of the store that was removed.
+        // The context's objects belong to the store that was removed.
         let reader = stack.context()
         reader.performAndWait { reader.retainsRegisteredObjects = true }
         try expectEqual(reader.population(), 1)

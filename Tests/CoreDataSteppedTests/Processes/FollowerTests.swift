@@ -221,7 +221,7 @@ struct FollowerTests {
         }
         expectEqual(names, ["Bonn", "Trier"])
         try expectEqual(follower.token, stack.place())
-        // Later changes are news as ever.
+        // Later changes are reported as usual.
         try other.performAndWait {
             other.makeCity("Worms")
             try other.save()
@@ -251,7 +251,7 @@ struct FollowerTests {
         expectThrows(CocoaError.self) { _ = try memory.coordinator.followRemoteChanges() }
     }
 
-    @Test func `a container that is told to follow keeps contexts fresh that merge by themselves`() async throws {
+    @Test func `a container that is set to follow keeps contexts fresh that merge by themselves`() async throws {
         let folder = try SharedFolder()
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
         let description = NSPersistentStoreDescription(url: folder.store.url)

@@ -26,7 +26,7 @@ struct LogBoundTests {
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE number (n BLOB)") }
 
-        // Always one of two is reading, each for longer than many commits take.
+        // One of two readers is always reading, each for longer than many commits take.
         async let readers = #expect(processExitsWith: .success) { [store = store as SharedStore] in
             let pool = try ConnectionPool(.file(store.url.path), options: Self.options())
             let stop = open(store.folder + "/stop.pipe", O_RDWR)
@@ -56,13 +56,13 @@ struct LogBoundTests {
         store.signal("stop")
         _ = await readers
 
-        // 3,000 rows are 3,000 pages and more. The file of the log never shrinks while it is in use.
+        // 3,000 rows fill 3,000 pages or more. The log's file never shrinks while it is in use.
         expect(largest > 0 && largest < 1200 * 4120, "the log grew to \(largest) bytes")
         try expectEqual(pool.read { try $0.firstInt64("SELECT count(*) FROM number") }, 3000)
         try expectEqual(pool.read { try $0.integrityFaults() }, [])
     }
 
-    @Test func `whoever copies the log keeps others from writing meanwhile, and gives up if somebody writes`() throws {
+    @Test func `a copy of the log keeps others from writing meanwhile, and gives up if another one writes`() throws {
         let folder = try SharedFolder(.sqlite)
         let path = folder.store.url.path
         var options = Self.options()
@@ -70,7 +70,7 @@ struct LogBoundTests {
         options.checkpointPages = 1
         let pool = try ConnectionPool(.file(path), options: options)
         try pool.write { try $0.execute("CREATE TABLE number (n BLOB)") }
-        // The guardian's lock is there as long as nobody else writes.
+        // The guardian's lock is available unless another connection writes.
         let foreign = try Connection(path: path, access: .readWrite)
         try foreign.execute("BEGIN IMMEDIATE; INSERT INTO number VALUES (1)")
 
@@ -89,7 +89,7 @@ struct LogBoundTests {
         }
         expectEqual(waits, [nil, 0.05, 0.1, 0.2, nil, nil, nil, 0.2, nil])
         upkeep.noteCopy(9000)
-        // Smaller than at the last copy: the log has started over, and so does patience.
+        // The log is smaller than at the last copy: it has started over, and so does patience.
         let isDue = [9500, 10_000, 5, 1005].map { upkeep.isCopyDue($0, step: 1000) }
         expectEqual(isDue, [false, true, false, true])
         let patience = upkeep.restartPatience(2000, limit: 2000, timeout: 0.8)

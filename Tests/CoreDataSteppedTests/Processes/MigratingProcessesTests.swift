@@ -11,7 +11,7 @@ import Testing
 @testable import StrataArchives
 @testable import StrataSQLiteStore
 
-/// Processes that all open a store of an older version at once.
+/// Several processes open a store of an older version at once.
 @Suite("Processes that migrate")
 struct MigratingProcessesTests {
     private static func next() -> NSManagedObjectModel {
@@ -41,7 +41,7 @@ struct MigratingProcessesTests {
         }
     }
 
-    @Test func `all wait for whoever migrates, one migrates, and all find the store migrated`() async throws {
+    @Test func `all wait for the one that migrates, one migrates, and all find the store migrated`() async throws {
         let folder = try SharedFolder(.sqlite, signals: "ready")
         let store = folder.store
         do {
@@ -54,7 +54,7 @@ struct MigratingProcessesTests {
             }
             for added in coordinator.persistentStores { try coordinator.remove(added) }
         }
-        // As if somebody else were in the midst of it.
+        // The test takes the turn, as if another process were in the middle of a migration.
         var turn: MigrationTurn? = try MigrationTurn(of: store.url, timeout: 1)
 
         async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
@@ -63,7 +63,7 @@ struct MigratingProcessesTests {
             expectEqual(count, 50)
         }
         await store.arrival(of: "ready")
-        // This process comes too, with two coordinators on threads of their own.
+        // This process opens the store too, with two coordinators on separate threads.
         let counts = Shared<[Int]>([])
         let group = DispatchGroup()
         for _ in 0..<2 {

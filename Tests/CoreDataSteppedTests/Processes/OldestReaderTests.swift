@@ -7,8 +7,8 @@ import StrataSQLite
 import TestSupport
 import Testing
 
-/// Who keeps the log of a store from growing shorter, as `strata inspect` tells it.
-@Suite("The oldest version that somebody reads")
+/// `strata inspect` reports the reader that keeps the log of a store from growing shorter.
+@Suite("The oldest version that is being read")
 struct OldestReaderTests {
     @Test func `inspect names the process that reads the oldest version`() async throws {
         let folder = try SharedFolder(.sqlite, signals: "pinned", "release")

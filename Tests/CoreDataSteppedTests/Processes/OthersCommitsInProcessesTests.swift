@@ -3,13 +3,13 @@ import Expectations
 import TestSupport
 import Testing
 
-/// As the suite "Commits of others", with a process of its own.
+/// The same as the suite "Commits of others", with a separate process.
 @Suite("Commits of other processes")
 struct OthersCommitsInProcessesTests {
     @Test func `commits of another process are found`() async throws {
         let folder = try SharedFolder()
         let store = folder.store
-        // A server tells of them by the history.
+        // A server reports them through the history.
         let context = try store.context(options: Stack.following)
         let id = try context.performAndWait {
             context.makeCity("Ulm")
@@ -29,7 +29,7 @@ struct OthersCommitsInProcessesTests {
                 try context.save()
             }
         }
-        // A file has told already, and a server does in a moment.
+        // A file shows the commit at once, and a server reports it a moment later.
         let end = ContinuousClock.now + .seconds(60)
         while store.kind != .sqlite, try name() != "Bonn", .now < end { try await Task.sleep(for: .milliseconds(1)) }
         try expectEqual(name(), "Bonn")

@@ -13,7 +13,7 @@ import Testing
 
 @Suite("Locking between processes")
 struct ProcessLockingTests {
-    @Test func `a save that waits for another process in vain says who waited how long for whom, and changes nothing`()
+    @Test func `a save that waits for another process in vain names both, and the time, and changes nothing`()
         async throws
     {
         let folder = try SharedFolder(.sqlite, signals: "holds", "release")
@@ -67,7 +67,7 @@ struct ProcessLockingTests {
             var count = 0
             while poll(&entry, 1, 0) == 0 {
                 try pool.write { connection in
-                    // Some milliseconds with the lock, and next to nothing without.
+                    // Each turn takes some milliseconds with the lock, and almost no time without it.
                     let work = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 30000)"
                     _ = try connection.firstInt64(SQL("\(work) SELECT count(*) FROM r"))
                     try connection.run("UPDATE number SET n = n + 1")
@@ -85,27 +85,28 @@ struct ProcessLockingTests {
         store.signal("stop")
         _ = await other
 
-        // By chance alone this one would see the lock free once in some hundred of the other's writes.
+        // By chance alone, this process would find the lock free about once in a hundred writes of the other.
         expect(between < 20 * 25, "\(between) writes of the other to 20 here")
         try expect(
             FileManager.default.contentsOfDirectory(atPath: store.folder).contains("store.sqlite-next") == false
         )
     }
 
-    /// The most turns that others may have between two of one process, or while it waits.
+    /// The most turns that others may have between two turns of one process, or while it waits.
     ///
-    /// Several times what it takes, as a turn is longer than a waiter's pause and the sign goes round. If the lock went by
-    /// chance somebody would wait for a hundred and more.
+    /// The number is several times what fair locking takes: a turn lasts longer than a waiter's pause, and the sign
+    /// goes round. If chance decided who gets the lock, then a process would wait for more than a hundred turns.
     private static let longestAbsence = 50
 
-    @Test func `of three busy processes and one that comes now and then nobody waits for many turns`()
+    @Test func `among three busy processes and one that comes now and then none waits for many turns`()
         async throws
     {
         let folder = try SharedFolder(.sqlite, signals: "busy", "come", "stop")
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE turn (number INTEGER PRIMARY KEY, process INTEGER)") }
-        // The visitor has a thread of its own: each process that the test awaits may hold one of those that tasks have.
+        // The visitor has a separate thread, since each process that the test awaits may hold a thread of the task
+        // pool.
         let seen = Shared<Result<(waits: [Int], turns: [Int]), any Error>?>(nil)
         Thread.detachNewThread {
             let result = Result { try Self.visit(store, pool) }
@@ -121,10 +122,10 @@ struct ProcessLockingTests {
                         let stop = open(store.folder + "/stop.pipe", O_RDWR)
                         var entry = pollfd(fd: stop, events: Int16(POLLIN), revents: 0)
                         var count = 0
-                        // Nobody tells it to stop if the test has ended early.
+                        // If the test ends early, then this process gets no signal to stop.
                         let parent = getppid()
                         while poll(&entry, 1, 0) == 0, getppid() == parent {
-                            // Some milliseconds with the lock, and next to nothing without.
+                            // Each turn takes some milliseconds with the lock, and almost no time without it.
                             let turn = try Self.takeTurn(process, 30_000, pool)
                             count += 1
                             if count == 10 { store.signal("busy") }
@@ -145,9 +146,10 @@ struct ProcessLockingTests {
         }
     }
 
-    /// Comes now and then, when it is called, and writes a turn.
+    /// Takes a turn each time that it is called.
     ///
-    /// - Returns: The turns of others that came before each of its own, and all turns since it first came.
+    /// - Returns: For each of its turns, the number of turns that others had while it waited; and all turns since it
+    ///   began.
     private static func visit(_ store: SharedStore, _ pool: ConnectionPool) throws -> (waits: [Int], turns: [Int]) {
         for _ in 1...3 { store.wait(for: "busy") }
         let first = try lastTurn(pool)
@@ -160,7 +162,7 @@ struct ProcessLockingTests {
         return (waits, try turns(after: first, pool))
     }
 
-    /// Writes which process has the lock, after counting up to `steps` with it.
+    /// Takes a turn: counts up to `steps` with the lock, and stores which process had it.
     ///
     /// - Returns: The number of the turn; they are numbered in the order in which the lock was given.
     private static func takeTurn(_ process: Int, _ steps: Int, _ pool: ConnectionPool) throws -> Int {
@@ -188,7 +190,7 @@ struct ProcessLockingTests {
         }
     }
 
-    @Test func `the sign of a process that has died, or does not go on, holds nobody up`() async throws {
+    @Test func `the sign of a process that has died, or does not go on, holds no other up`() async throws {
         let folder = try SharedFolder(.sqlite)
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))

@@ -39,18 +39,18 @@ private final class RemoteChangeRecorder: @unchecked Sendable {
         if let token { NotificationCenter.default.removeObserver(token) }
     }
 
-    /// Whether any was posted on the current thread.
+    /// Whether one was posted on the current thread.
     var wasCalledHere: Bool { threads.withLock { $0.contains(UInt(pthread_self())) } }
 
     var count: Int { posted.withLock { $0.count } }
 
-    /// Waits for the next one.
+    /// Waits for the next notification.
     func next() throws -> Notification {
         guard arrival.wait(timeout: .now() + 30) == .success else { throw POSIXError(.ETIMEDOUT) }
         return try require(posted.withLock { $0.last?.value })
     }
 
-    /// Waits until `condition` holds when one arrives.
+    /// Waits until `condition` holds when a notification arrives.
     func wait(until condition: () throws -> Bool) throws {
         while try !condition() { _ = try next() }
     }
@@ -58,7 +58,7 @@ private final class RemoteChangeRecorder: @unchecked Sendable {
 
 @Suite("Remote changes")
 struct RemoteChangeTests {
-    /// A server tells of changes by the history.
+    /// A server reports changes through the history.
     private static var option: [AnyHashable: Any] {
         StoreKind.isPostgreSQL ? Stack.following : [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
     }
@@ -89,7 +89,7 @@ struct RemoteChangeTests {
         expect(posted.object as? NSPersistentStoreCoordinator === stack.coordinator)
         expectEqual(posted.userInfo?[NSStoreUUIDKey] as? String, store.identifier)
         expectEqual(posted.userInfo?[NSPersistentStoreURLKey] as? URL, store.url)
-        // `performAndWait` has saved on this one.
+        // `performAndWait` has saved on this thread.
         expect(!recorder.wasCalledHere)
     }
 
@@ -134,7 +134,7 @@ struct RemoteChangeTests {
         expectEqual(silent.count, 0)
     }
 
-    @Test func `a database in memory tells of its own commits`() throws {
+    @Test func `a database in memory reports its own commits`() throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let null = URL(fileURLWithPath: "/dev/null")
         try coordinator.addPersistentStore(type: .sqlite, at: null, options: Self.option)
@@ -147,7 +147,7 @@ struct RemoteChangeTests {
         try expectEqual(recorder.next().userInfo?[NSPersistentStoreURLKey] as? URL, null)
     }
 
-    @Test func `an observer that takes long holds up no writer, and is told once of what came meanwhile`() throws {
+    @Test func `an observer that takes long holds up no writer, and is notified once of what came meanwhile`() throws {
         let stack = try stack()
         let context = stack.context()
         let isInside = DispatchSemaphore(value: 0)
@@ -238,10 +238,10 @@ struct CommitWatcherTests {
     }
 
     @Test(arguments: [true, false])
-    func `commits of a foreign connection are told, with events of the system and without`(usesEvents: Bool) throws {
+    func `commits of a foreign connection are noticed, with events of the system and without`(usesEvents: Bool) throws {
         var pace = CommitWatcher.Pace()
         pace.usesEvents = usesEvents
-        // So that it is the events that tell.
+        // With this pause only the events can report the changes.
         if usesEvents { pace.idle = 1000 }
         let calls = Calls()
         let watcher = try CommitWatcher(pool, pace: pace) { calls.note() }
@@ -256,7 +256,7 @@ struct CommitWatcherTests {
         expect(!calls.comes(within: 0.1))
     }
 
-    @Test func `what is not committed is not told, though the log is written`() throws {
+    @Test func `what is not committed is not reported, though the log is written`() throws {
         let calls = Calls()
         let watcher = try CommitWatcher(pool) { calls.note() }
         let foreign = try Connection(path: folder.store.url.path, access: .readWrite)
@@ -272,7 +272,7 @@ struct CommitWatcherTests {
         watcher.stop()
     }
 
-    @Test func `many commits in a row are told a few times, and the last of them is`() throws {
+    @Test func `many commits in a row are reported a few times, including the last`() throws {
         var pace = CommitWatcher.Pace()
         pace.coalescing = 0.05
         let calls = Calls()

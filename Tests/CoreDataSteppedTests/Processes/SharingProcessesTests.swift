@@ -4,10 +4,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What any store must show that several processes write to.
+/// Several processes can write to a store of any kind.
 @Suite("Processes that share a store")
 struct SharingProcessesTests {
-    @Test func `a process that is killed in the middle of a write holds nobody up, and nothing of it stays`()
+    @Test func `a process that is killed in the middle of a write holds no other up, and nothing of the write stays`()
         async throws
     {
         let folder = try SharedFolder()
@@ -50,7 +50,7 @@ struct SharingProcessesTests {
         expectEqual(count, 4)
     }
 
-    @Test func `of two processes that change one object the later save conflicts, and loses nothing`() async throws {
+    @Test func `if two processes change one object, the later save conflicts, and nothing is lost`() async throws {
         let folder = try SharedFolder(signals: "read", "saved")
         let store = folder.store
         let context = try await store.contextWithCity(population: 10)
@@ -146,7 +146,7 @@ struct SharingProcessesTests {
         }
     }
 
-    /// Adds one to a number that all processes count with, trying again when another was faster.
+    /// Adds one to a number that all processes increment, and tries again if another was faster.
     private static func increment(_ context: NSManagedObjectContext, times: Int) async throws {
         for _ in 0..<times {
             try await context.perform {

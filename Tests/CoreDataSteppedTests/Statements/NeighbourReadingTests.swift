@@ -48,7 +48,7 @@ struct NeighbourReadingTests {
                 expect(venue.isFault)
                 let name = venue.name
                 expect(venue.isDeleted ? name == nil : name == "own" || name == "passing")
-                // Its relationships are as empty then, and complete otherwise.
+                // If the venue is deleted, then its relationships are empty too. Otherwise they are complete.
                 let city = venue.city
                 if venue.isDeleted {
                     expect(city == nil && venue.photos.isEmpty)
@@ -92,7 +92,7 @@ struct NeighbourReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a merge tells what was saved, as IDs and as objects of its context (CS-118, 120, 127, 128, 133, 135)`(
+    func `a merge reports what was saved, as IDs and as objects of its context (CS-118, 120, 127, 128, 133, 135)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in

@@ -22,7 +22,7 @@ struct NeighbourTests {
             try context.save()
             for (venue, former) in zip([first, second], ids) {
                 let id = venue.objectID
-                // The former ID stays what it was, and leads to the object.
+                // The former ID does not change, and leads to the object.
                 expect(former.isTemporaryID && former != id && context.object(with: former) === venue)
                 expect(!id.isTemporaryID && context.object(with: id) === venue)
                 expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
@@ -44,7 +44,7 @@ struct NeighbourTests {
             let name = "by the child \(city.population)"
             city.name = "unsaved"
             let newID = try child.performAndWait {
-                // CS-44, 45: what the parent has not saved, and what the store has.
+                // CS-44, 45: the child sees the parent's unsaved values and the store's rows.
                 let own = try child.get(cityID, City.self)
                 expect(own.name == "unsaved" && own.venues.count == 1)
                 own.name = name
@@ -154,7 +154,7 @@ struct NeighbourTests {
                         context.refresh(city, mergeChanges: true)
                         continue
                     }
-                    // Under rollback the name is lost if there was a conflict, and only then.
+                    // With the rollback policy a conflict loses the name, and nothing else does.
                     if city.name == name { break }
                     expectEqual(policy.mergeType, .rollbackMergePolicyType)
                 }
@@ -167,7 +167,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `notifications and merges tell what happened, in order (CS-119, 121, 129, 131)`(
+    func `notifications and merges report what happened, in order (CS-119, 121, 129, 131)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in
@@ -186,7 +186,7 @@ struct NeighbourTests {
             city.name = "told"
             context.delete(doomed)
             try context.save()
-            // What a conflict has brought to light may be told as well.
+            // Changes that a conflict has brought to light may be reported as well.
             expectEqual(log.names.first, .NSManagedObjectContextObjectsDidChange)
             expect(
                 log.names.filter { $0 != .NSManagedObjectContextObjectsDidChange } == [
@@ -248,7 +248,7 @@ struct NeighbourTests {
                     if number % 3 == 0 { result?.cancel() }
                 }
             }
-            // The queues are entered again, so every fetch has time to end among the neighbours.
+            // The test enters the queues again, so every fetch has time to end among the neighbours.
             for context in contexts { context.performAndWait {} }
         }
         var seen: [String] = []
@@ -256,7 +256,7 @@ struct NeighbourTests {
             seen.append(next)
             if seen.count == Neighbours.rounds { break }
         }
-        // A cancelled one gives nothing.
+        // A cancelled fetch gives nothing.
         expect(seen.count { $0 == "true false" } == 5 && seen.count { $0 == "false true" } == 10, "\(seen)")
     }
 
@@ -286,7 +286,7 @@ struct NeighbourTests {
 }
 
 extension City {
-    /// A request for the cities of a name.
+    /// A request for the cities with a name.
     fileprivate static func fetchRequest(named name: String) -> NSFetchRequest<City> {
         let request = NSFetchRequest<City>(entityName: "City")
         request.predicate = NSPredicate(format: "name == %@", name)

@@ -3,13 +3,13 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Statements about conflicts of what several contexts write at once.
+/// Statements about conflicts when several contexts write at once.
 @Suite("What several contexts write at the same time")
 struct NeighbourWritingTests {
     private static let rounds = 20
 
     @Test(arguments: StoreKind.allCases)
-    func `of contexts that insert one value at once one saves it, and the others are told (CS-113, 114)`(
+    func `if contexts insert one value at once, one saves it, and the others get an error (CS-113, 114)`(
         _ kind: StoreKind
     )
         async throws
@@ -75,7 +75,7 @@ struct NeighbourWritingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what each of two contexts decides upon the other's object is found out by detectConflicts(for:) (CS-111)`(
+    func `detectConflicts(for:) finds when two contexts each rely on the other's object (CS-111)`(
         _ kind: StoreKind
     ) async throws {
         let stack = try Stack(kind)
@@ -90,7 +90,7 @@ struct NeighbourWritingTests {
                             do {
                                 let mine = try context.get(doctors[own], City.self)
                                 let other = try context.get(doctors[1 - own], City.self)
-                                // Off duty, if the other is on.
+                                // A doctor goes off duty only if the other one is on duty.
                                 guard mine.population == 1, other.population == 1 else { return }
                                 mine.population = 0
                                 context.detectConflicts(for: other)
@@ -104,7 +104,7 @@ struct NeighbourWritingTests {
                 }
             }
             let onDuty = try doctors.map { try stack.read($0, City.self) { $0.population } }.reduce(0, +)
-            // One of them is on duty, always.
+            // One of the doctors is always on duty.
             expectEqual(onDuty, 1)
             for id in doctors { try stack.change(id, City.self) { city, _ in city.population = 1 } }
         }

@@ -54,7 +54,8 @@ struct StoreStatementTests {
     func `contexts read at once, and one saves meanwhile (CS-213)`() async throws {
         let stack = try Stack(.database, model: GuideModel.make())
         try stack.makeTagsEndless(givingRows: true)
-        // Two fetches that never end are inside the store, both, while a third context saves and a fourth reads.
+        // Two fetches that never end are inside the store together, while a third context saves and a fourth one
+        // reads.
         let (readers, reader) = AsyncStream<Int>.makeStream()
         let tasks = (0..<2).map { number in
             let context = stack.context("reader \(number)")
@@ -123,7 +124,7 @@ struct StoreStatementTests {
         try expectEqual(stack.count("Venue"), 3)
     }
 
-    /// Where a number of threads wait for each other.
+    /// A place at which several threads wait for each other.
     private final class Meeting: Sendable {
         private let absent: Locked<Int>
         private let complete = DispatchSemaphore(value: 0)
@@ -159,7 +160,7 @@ struct StoreStatementTests {
             try context.save()
             expectEqual([note, person, label, assigned].map(\.objectID.persistentStore), stores)
         }
-        // A store that may not be written is passed over.
+        // A read-only store is passed over.
         parts.first.isReadOnly = true
         let later = parts.context()
         try later.performAndWait {
@@ -243,7 +244,8 @@ struct StoreStatementTests {
         let before = try inode()
         let source = try Stack(.sqlite)
         _ = try source.storeCity("new")
-        // Somebody is reading, and goes on with what he has begun with; somebody else is writing, and is waited for.
+        // One connection is reading, and goes on with its version. Another one is writing, and the replacement waits
+        // for it.
         let reader = try Connection(path: url.path, access: .readOnly)
         try reader.execute("BEGIN")
         try expectEqual(reader.firstString("SELECT ZNAME FROM ZCITY"), "old")

@@ -22,7 +22,9 @@ private func yield(until isTrue: () -> Bool) {
     }
 }
 
-/// A parent and a child that follows it and has a city loaded, with names that no other test has.
+/// A parent, and a child that follows it and has a city loaded.
+///
+/// No other test uses their names.
 private struct Family: Sendable {
     let stack: Stack
     let parent: NSManagedObjectContext
@@ -52,24 +54,28 @@ private struct Family: Sendable {
         }
     }
 
-    /// Saves another name in the parent, inside its scope.
+    /// Saves another name in the parent.
+    ///
+    /// Call it inside the parent's scope.
     func rename(_ name: String) throws {
         try parent.get(city, City.self).name = name
         try parent.save()
     }
 
-    /// The name as the child shows it, inside its scope.
+    /// The name as the child shows it.
+    ///
+    /// Call it inside the child's scope.
     func name() throws -> String { try child.get(city, City.self).name }
 
-    /// Returns when the child waits for the parent, as nobody else does.
+    /// Returns when the child waits for the parent; no other context does.
     func childWaits() { waits { $0.hasSuffix("waits for \(parent.describedName)") } }
 
-    /// Returns when somebody waits for the child.
+    /// Returns when a thread waits for the child.
     func childIsWaitedFor() { waits { $0.hasSuffix("waits for \(child.describedName)") } }
 
     private func waits(_ isMeant: (String) -> Bool) { yield { WaitGraph.waitingNow.contains(where: isMeant) } }
 
-    /// The waits for one of the two, or by one of them.
+    /// The waits of the two contexts, or for them.
     var waitsNow: [String] {
         WaitGraph.waitingNow.filter { $0.contains(parent.name ?? "") || $0.contains(child.name ?? "") }
     }
@@ -107,12 +113,12 @@ struct TreeWaitingTests {
             guard isFirst.current else { return }
             isFirst.update { $0 = false }
             family.childIsWaitedFor()
-            // What the parent has not saved counts, as for the block that waits there.
+            // The child sees the parent's unsaved objects, as the block does that waits there.
             let names = (try? child.all(City.self).map(\.name)) ?? []
             found.update { $0 = names.sorted() }
         }
         defer { observation.remove() }
-        // An event that a merge ends first: so the handler runs before the merge asks for anything.
+        // A merge first ends this event, so the handler runs before the merge asks for anything.
         child.performAndWait { City(context: child).name = "pending" }
         let name = try parent.performAndWait {
             try family.rename("after")
@@ -125,11 +131,11 @@ struct TreeWaitingTests {
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `a block of a parent that leaves the child its turn comes to what it wants`() async throws {
+    func `a block of a parent that lets the child have its turn gets its result`() async throws {
         let family = try Family()
         let name = try await family.parent.perform {
             try family.rename("after")
-            // Waits for nobody: the child's queue comes to it after the merge.
+            // The block does not wait: the child's queue runs this after the merge.
             return Task { try await family.child.perform { try family.name() } }
         }
         try await expectEqual(name.value, "after")
@@ -178,11 +184,11 @@ struct TreeWaitingTests {
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `hundreds of children that follow one busy parent all come to its turn`() throws {
+    func `hundreds of children that follow one busy parent all get their turn there`() throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("before")
         let (parent, name) = (stack.context("parent"), UUID().uuidString)
-        // More than there are threads to serve queues.
+        // There are more children than threads that serve queues.
         let children = try (0..<600).map { number in
             let child = parent.child("\(name) child \(number)")
             try child.performAndWait {
@@ -196,7 +202,7 @@ struct TreeWaitingTests {
         try parent.performAndWait {
             try parent.get(id, City.self).name = "after"
             try parent.save()
-            // Their merges begin while this block is under way.
+            // The children's merges begin while this block runs.
             yield { WaitGraph.waitingNow.count { $0.contains("\"\(name) child") } >= 16 }
         }
         for child in children {
@@ -228,12 +234,13 @@ struct TreeWaitingTests {
             }
         }
         childIsBusy.wait()
-        // Until here the fetch was behind that block in the parent's queue; now it is behind the busy one in the child's.
+        // Until here the fetch waits behind that block in the parent's queue. From here on it waits behind the busy
+        // block in the child's queue.
         parent.performAndWait {}
         parent.performAndWait {
             City(context: parent).name = "unsaved"
             mayGoOn.signal()
-            // Its turn comes before this, and it wants to ask this context.
+            // The fetch has its turn before this block, and asks this context.
             child.performAndWait {}
         }
         expectEqual(isDone.wait(timeout: .now() + 30), .success)
@@ -250,7 +257,7 @@ struct TreeWaitingTests {
                 var iterator = child.results(for: NSFetchRequest<City>(entityName: "City")).makeAsyncIterator()
                 return try await iterator.next()?.objectIDs.count
             }
-            // The query has begun, and wants to ask this context.
+            // The query has begun, and waits to ask this context.
             family.childWaits()
             child.performAndWait {}
             return count
@@ -346,9 +353,10 @@ struct TreeWaitingTests {
                 finished.leave()
             }
         }
-        // All the threads that there are for children, or, if others have some of them, as many as there are.
+        // This awaits one block for each thread that can serve children; if other tests use some threads, then for
+        // each that is left.
         for _ in 0..<254 where begun.wait(timeout: .now() + 1) == .timedOut { break }
-        // Before some of the children that wait, and after others.
+        // This block comes before some of the waiting children, and after others.
         parent.perform { City(context: parent).name = "Braga" }
         parentMayLeave.signal()
         expectEqual(finished.wait(timeout: .now() + 60), .success)

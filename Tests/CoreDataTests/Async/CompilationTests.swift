@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Programs that the compiler must refuse, line by line, and programs that it must take: see `CompilerCheck`.
+/// Programs that the compiler must refuse, line by line, and programs that it must accept: see `CompilerCheck`.
 @Suite("What must not compile")
 struct CompilationTests {
     @Test func `objects and what holds them are not Sendable (CS-20, 37, user demand 5)`() throws {
@@ -59,7 +59,7 @@ struct CompilationTests {
         )
     }
 
-    @Test func `the handler of errors that nobody can be told is called on any thread`() throws {
+    @Test func `the handler of errors that no call can throw is called on any thread`() throws {
         try CompilerCheck.check(
             """
             func toAHandlerOnAnyThread(_ coordinator: NSPersistentStoreCoordinator) {

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// What the check must let pass: each of these was flagged by a checker that judged by threads.
+/// Uses that the check must allow; a checker that judged by threads flagged each of them.
 @Suite("Confinement without false alarms")
 struct ConfinementRuleTests {
     @Test func `nested main-queue contexts (CS-25)`() async throws {
@@ -17,7 +17,7 @@ struct ConfinementRuleTests {
                     expect(!contexts[1].hasChanges)
                     expect(contexts[0].hasChanges)
                 }
-                // The other one needs no perform: both belong to the main queue.
+                // The other context needs no perform: both belong to the main queue.
                 expect(contexts[1].registeredObjects.isEmpty)
             }
         }
@@ -41,7 +41,7 @@ struct ConfinementRuleTests {
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    // Passed on, stored, compared: a reference that nobody looks into.
+                    // The code passes the reference on, stores it and compares it, but never looks into it.
                     let references = [city.object, city.object]
                     expect(references[0] === references[1])
                     expectEqual(city.object.objectID, id)
@@ -94,7 +94,7 @@ struct ConfinementRuleTests {
     }
 }
 
-/// An object on its way to other threads, which look at nothing in it that is confined.
+/// An object for other threads, which read none of its confined state.
 private struct Held: @unchecked Sendable {
     // @unchecked Sendable: see above.
     let object: NSManagedObject

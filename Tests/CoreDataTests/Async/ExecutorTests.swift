@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// An actor that lives on a context.
+/// An actor that runs on a context.
 private actor Importer {
     let context: NSManagedObjectContext
     private var names: [String] = []
@@ -30,12 +30,12 @@ private actor Importer {
         return city.name
     }
 
-    /// Fetches beside the queue and uses the objects themselves.
+    /// Fetches beside the queue, and uses the objects themselves.
     func awaited() async throws -> [String] {
         try await context.fetch(citiesByName(), progress: nil).map(\.name)
     }
 
-    /// What `perform` and `performAndWait` do inside.
+    /// Calls `perform` and `performAndWait` from the actor.
     func nested() async -> [Bool] {
         let now = context.performAndWait { context.hasChanges }
         let later = await context.perform { [context] in context.hasChanges }
@@ -91,7 +91,7 @@ struct ExecutorTests {
         context.performAndWait { importer.preconditionIsolated() }
     }
 
-    /// The insertions, counted as code would that is not asynchronous.
+    /// The number of insertions, counted by code that is not asynchronous.
     private nonisolated func countAssumingIsolation(_ importer: Importer) -> Int {
         importer.assumeIsolated { $0.context.insertedObjects.count }
     }
@@ -148,7 +148,7 @@ struct ExecutorTests {
             let free: Int = error.free
             expectEqual(free, 3)
         }
-        // And without an error there is nothing to try.
+        // A block that throws no error needs no `try`.
         let count: Int = await context.perform { context.registeredObjects.count }
         expectEqual(count, 0)
     }

@@ -240,7 +240,7 @@ struct SendingBlockTests {
         )
     }
 
-    @Test func `what somebody else still uses does not go along`() throws {
+    @Test func `what other code still uses does not go along`() throws {
         try CompilerCheck.check(
             """
             func usedAfterwards(_ context: NSManagedObjectContext) async throws {
@@ -278,7 +278,7 @@ struct SendingBlockTests {
         )
     }
 
-    // Of its own, since the compiler does not look for races in a program with errors of this kind.
+    // This is a separate test, since errors of this kind keep the compiler from looking for races in the same program.
     @Test func `what belongs to an actor does not go along`() throws {
         try CompilerCheck.check(
             """
@@ -291,7 +291,7 @@ struct SendingBlockTests {
                     await context.perform { _ = self.request }  // error: main actor-isolated property 'request'
                 }
 
-                // As the documentation of the other form advises.
+                // The documentation of the other form advises this.
                 func goesOn(_ request: NSFetchRequest<NSManagedObject>, _ context: NSManagedObjectContext) {
                     context.perform { @Sendable in self.names = [] }  // error: main actor-isolated property 'names'
                     context.perform { @Sendable in _ = try? context.count(for: request) }  // error: capture of 'request'

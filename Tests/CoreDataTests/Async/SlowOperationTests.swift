@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// The log is one for the process, so these run one after the other, and look at contexts of their own only.
+/// The process has one log, so these tests run one after the other, and each looks only at its contexts.
 @Suite("The slow-operation log", .serialized)
 final class SlowOperationTests {
     private let log = Shared<[SlowOperation]>([])
@@ -14,7 +14,7 @@ final class SlowOperationTests {
         SlowOperationLog.waitThreshold = .seconds(5)
     }
 
-    /// What was told of contexts with this name.
+    /// The operations that were reported for contexts with this name.
     private func told(_ name: String) -> [SlowOperation] { log.current.filter { $0.context.contains("\"\(name)\"") } }
 
     private func listen(_ threshold: Duration?) {
@@ -29,7 +29,7 @@ final class SlowOperationTests {
         try Stack(.memory).context("quiet").performAndWait {}
     }
 
-    @Test func `the log tells of rows, faults and the store's time (user demand 7)`() async throws {
+    @Test func `the log reports rows, faults and the store's time (user demand 7)`() async throws {
         let stack = try Stack(.database)
         try stack.storeCities((1...100).map { "City \($0)" })
         let id = try stack.storeCity("Porto")
@@ -51,7 +51,7 @@ final class SlowOperationTests {
         expect(first.description.contains("101 rows"))
     }
 
-    @Test func `it tells how long a block waited for the queue`() async throws {
+    @Test func `it reports how long a block waited for the queue`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context("waiting")
         listen(.zero)
@@ -79,14 +79,14 @@ final class SlowOperationTests {
         expect(told("fast").isEmpty)
     }
 
-    @Test func `a block that is waited for is told of by itself`() async throws {
+    @Test func `a block that is waited for is reported by itself`() async throws {
         let stack = try Stack(.database)
         try stack.storeCities(["Porto", "Faro"])
         let (outer, inner) = (stack.context("outer"), stack.context("inner"))
         listen(.zero)
         try outer.performAndWait {
             try inner.performAndWait { _ = try inner.fetch(citiesByName()) }
-            // Inline: part of the operation that is under way.
+            // A nested call on the same context is part of the operation that is under way.
             try outer.performAndWait { _ = try outer.fetch(citiesByName()) }
         }
         expectEqual(told("inner").map(\.rows), [2])
@@ -105,7 +105,7 @@ final class SlowOperationTests {
 
     // MARK: - Waiting for the main queue
 
-    /// Keeps the main queue busy until `work`, which waits for it, was told of.
+    /// Keeps the main queue busy until `work`, which waits for it, has been reported.
     private func waitInVain(named name: String, _ work: () throws -> Void) throws {
         let (isBusy, isTold) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let log = log
@@ -130,12 +130,12 @@ final class SlowOperationTests {
         return context
     }
 
-    @Test func `a wait for the main queue is told of after 5 seconds by default, with the log off`() {
+    @Test func `a wait for the main queue is reported after 5 seconds by default, with the log off`() {
         expectEqual(SlowOperationLog.waitThreshold, .seconds(5))
         expectEqual(SlowOperationLog.threshold, nil)
     }
 
-    @Test func `who waits for a context of the main queue that nobody serves is told of, once, while it waits`() throws
+    @Test func `a wait for a context of the main queue that no thread serves is reported once, while it lasts`() throws
     {
         let stack = try Stack(.memory)
         let context = mainContext(stack, "unserved")
@@ -149,7 +149,7 @@ final class SlowOperationTests {
         expect(operation.description.contains("has waited for main-queue context \"unserved\""))
     }
 
-    @Test func `a child that asks a context of the main queue is told of`() throws {
+    @Test func `a child that asks a context of the main queue is reported`() throws {
         let stack = try Stack(.memory)
         let child = NSManagedObjectContext(.privateQueue)
         child.parent = mainContext(stack, "unserved parent")
@@ -157,7 +157,7 @@ final class SlowOperationTests {
         expectEqual(told("unserved parent").map(\.kind), [.waiting])
     }
 
-    @Test func `a wait that ends in time is not told of`() throws {
+    @Test func `a wait that ends in time is not reported`() throws {
         let stack = try Stack(.memory)
         let context = mainContext(stack, "served")
         SlowOperationLog.handler = { [log] operation in log.update { $0.append(operation) } }

@@ -14,7 +14,7 @@ import Testing
 struct BatchDeleteRuleTests {
     // MARK: - As a save does it
 
-    /// A guide in which everything is related at random, the same for each seed.
+    /// A guide whose objects are related at random, in the same way for each seed.
     private func randomGuide(_ kind: StoreKind, seed: UInt64) throws -> Stack {
         let stack = try Stack(kind)
         var generator = SeededRandom(seed: seed)
@@ -57,7 +57,7 @@ struct BatchDeleteRuleTests {
         return stack
     }
 
-    /// Everything that is stored, versions included.
+    /// All stored objects, with their versions.
     private func everything(_ stack: Stack) throws -> [String] {
         let context = stack.context()
         return try context.performAndWait {
@@ -111,10 +111,11 @@ struct BatchDeleteRuleTests {
         }
     }
 
-    // MARK: - What the guide does not have
+    // MARK: - Relationships that the guide does not have
 
-    /// Owners with things: in a relationship whose inverse is not optional, in one without an inverse, and related to
-    /// each other.
+    /// Owners with things, in a relationship whose inverse is not optional and in one without an inverse.
+    ///
+    /// Owners are also related to each other.
     private func model(_ rule: NSDeleteRule, isMandatory: Bool = false) -> NSManagedObjectModel {
         let owner = GuideModel.entity("Owner", NSManagedObject.self)
         let thing = GuideModel.entity("Thing", NSManagedObject.self)
@@ -186,7 +187,7 @@ struct BatchDeleteRuleTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `no action leaves the other side as it is`(_ kind: StoreKind) throws {
+    func `the rule "no action" leaves the other side as it is`(_ kind: StoreKind) throws {
         let stack = try stackOfOwners(kind, model(.noActionDeleteRule))
         try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'"))
         let context = stack.context()
@@ -229,7 +230,7 @@ struct BatchDeleteRuleTests {
         expectEqual(error?.code, .validationRelationshipDeniedDelete)
         expectEqual(error?.localizedDescription.contains("\"keeper\" of p1 of Thing"), true)
         try expectEqual(stack.count("Owner"), 3)
-        // With the one who keeps it goes what led there.
+        // The batch deletes the keeper together with the thing that leads to it.
         try stack.execute(NSBatchDeleteRequest("Owner", "name IN {'o0', 'o1'}"))
         try expectEqual(names(stack, "Owner", "friends"), ["o2: "])
         try expectEqual(stack.problems(), [])
@@ -237,9 +238,11 @@ struct BatchDeleteRuleTests {
 
     // MARK: - Through cascades
 
-    /// Shelves with boxes, and boxes in these, which go with what they are in.
+    /// Shelves with boxes, which may hold further boxes.
     ///
-    /// A seal denies the deletion of its box. Contents of boxes are in files of their own, where the store has files.
+    /// Boxes are deleted with their shelf or outer box.
+    ///
+    /// A seal denies the deletion of its box. Where the store has files, contents of boxes are in separate files.
     private func modelOfShelves() -> NSManagedObjectModel {
         let shelf = GuideModel.entity("Shelf", NSManagedObject.self)
         let box = GuideModel.entity("Box", NSManagedObject.self)
@@ -257,9 +260,9 @@ struct BatchDeleteRuleTests {
         return model
     }
 
-    /// Two shelves, `s0` and `s1`, each with a box and a sealed one in that.
+    /// Two shelves, `s0` and `s1`, each with a box that holds a sealed box.
     ///
-    /// Only the seal in `s1` goes with its shelf.
+    /// Only the seal in `s1` is deleted with its shelf.
     private func stackOfShelves(_ kind: StoreKind) throws -> Stack {
         let stack = try Stack(kind, model: modelOfShelves())
         let context = stack.context()
@@ -283,7 +286,7 @@ struct BatchDeleteRuleTests {
         return stack
     }
 
-    /// The boxes that a context finds, with the sizes of their contents.
+    /// The boxes that a context finds, each with the size of its contents.
     private func boxes(_ context: NSManagedObjectContext) throws -> [String] {
         try context.performAndWait {
             try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Box")).map { box in
@@ -293,7 +296,7 @@ struct BatchDeleteRuleTests {
         }
     }
 
-    /// How many files the store has for large data.
+    /// The number of files that the store has for large data.
     private func fileCount(_ stack: Stack) -> Int {
         let folder = stack.folder.appendingPathComponent(".store_SUPPORT/_EXTERNAL_DATA")
         return (try? FileManager.default.contentsOfDirectory(atPath: folder.path).count) ?? 0
@@ -322,11 +325,11 @@ struct BatchDeleteRuleTests {
     @Test func `files of rows that cascades lead to go once the batch is committed, and stay if it is not`() throws {
         let stack = try stackOfShelves(.sqlite)
         let all = ["inner 0: 200000", "inner 1: 200001", "outer 0: 200000", "outer 1: 200001"]
-        // Refused by a rule.
+        // A rule refuses this.
         expectThrows(CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
         expectEqual(fileCount(stack), 4)
         try stack.execute(NSBatchDeleteRequest("Seal"))
-        // Fails among the last rows, when others are deleted already.
+        // This fails at one of the last rows, after others have been deleted.
         try stack.pool.write { connection in
             try connection.execute(
                 """
@@ -349,7 +352,7 @@ struct BatchDeleteRuleTests {
         }
         try stack.execute(NSBatchDeleteRequest("Shelf"))
         try expectEqual(stack.count("Box"), 0)
-        // Who holds the version before the batch still reads them.
+        // A context that holds the version before the batch still reads them.
         try expectEqual(boxes(pinned), ["inner 1: 200001", "outer 1: 200001"])
         expectEqual(fileCount(stack), 2)
         try pinned.inside { () throws in try pinned.setQueryGenerationFrom(nil) }

@@ -6,10 +6,10 @@ import Testing
 @testable import CoreDataEssentials
 @testable import CoreDataMigration
 
-/// What grows with the square of the members takes many times as long for eight times as many.
+/// Work that grows with the square of the members would take many times as long for eight times as many.
 @Suite("Batches over ordered relationships with many members", .serialized)
 struct BatchGrowthTests {
-    /// A venue with ordered photos that point at it, each of one batch.
+    /// A venue with ordered photos that point at it; one batch inserts all of them.
     private func venue(with count: Int, _ stack: Stack) throws -> NSManagedObjectID {
         let venue = try stack.store(Venue.self) { venue, _ in venue.name = "owner" }
         try stack.execute(photos(0..<count, of: venue))
@@ -20,7 +20,7 @@ struct BatchGrowthTests {
         NSBatchInsertRequest(entityName: "Photo", objects: numbers.map { ["title": "\($0)", "venue": venue] })
     }
 
-    /// How many times as long the work takes with eight times as many members, at best.
+    /// How many times as long the work takes with eight times as many members, in the best of some runs.
     private func growth(_ work: (Int) throws -> Duration) throws -> Double {
         let small = try (0..<3).map { _ in try work(500) }.min() ?? .zero
         let large = try (0..<2).map { _ in try work(4000) }.min() ?? .zero

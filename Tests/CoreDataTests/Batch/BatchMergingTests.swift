@@ -41,7 +41,7 @@ struct BatchMergingTests {
             venues[0].value[0].name = "mine"
             try own.execute(update(["price": 7, "name": "theirs"]))
             expectEqual(venues[0].value.map(\.price), [7, 7, 7])
-            // Unsaved changes stay on top.
+            // Unsaved changes keep precedence.
             expectEqual(venues[0].value.map(\.name), ["mine", "theirs", "theirs"])
         }
         other.performAndWait { expectEqual(venues[1].value.map(\.price), [7, 7, 7]) }
@@ -87,7 +87,7 @@ struct BatchMergingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `merging the IDs of a result refreshes loaded objects, and marks deleted ones (CS-168)`(_ kind: StoreKind)
+    func `merging a result's IDs refreshes loaded objects, and marks deleted ones (CS-168)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -150,7 +150,7 @@ struct BatchMergingTests {
                 sectionNameKeyPath: nil,
                 cacheName: nil
             )
-            // Results follow while somebody is told.
+            // Results follow changes while the controller has a delegate.
             let listener = Listener()
             controller.delegate = listener
             try controller.performFetch()
@@ -167,7 +167,7 @@ struct BatchMergingTests {
             expectEqual(names(), ["a", "v2", "z"])
             withExtendedLifetime(listener) {}
         }
-        // The commits in between may have come as one.
+        // The commits in between may arrive together.
         try await expect(live.next() != nil)
         let last = try await context.perform { try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
         expectEqual(last, 4)
@@ -193,5 +193,5 @@ struct BatchMergingTests {
     }
 }
 
-/// Is told, and does nothing.
+/// A delegate that does nothing.
 private final class Listener: NSObject, NSFetchedResultsControllerDelegate {}

@@ -10,13 +10,13 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import CoreDataOperations
 
-/// Batches while other contexts save, delete and merge the same rows.
+/// Batches run while other contexts save, delete and merge the same rows.
 @Suite("Batches beside others")
 struct BatchNeighbourTests {
     private static let rounds = 25
     private static let cities = 12
 
-    /// Runs each piece of work on a thread of its own until all have ended.
+    /// Runs each piece of work on a separate thread, and waits until all have ended.
     private func atOnce(_ work: [@Sendable () throws -> Void]) -> [any Error] {
         let errors = Locked<[UncheckedBox<any Error>]>([])
         DispatchQueue.concurrentPerform(iterations: work.count) { number in
@@ -83,7 +83,7 @@ struct BatchNeighbourTests {
         let stored = try stack.all(City.self) { "\($0.population)" }.compactMap(Int.init).reduce(0, +)
         expectEqual(stored, expected)
         try expectEqual(stack.count("Venue"), 2 * Self.rounds)
-        // Merges lie before this block in the context's queue.
+        // In the context's queue the merges come before this block.
         follower.performAndWait {
             expectEqual(loaded.value.map { Int($0.population) }.reduce(0, +), expected)
             expectEqual(loaded.value.map(\.venues.count).reduce(0, +), 2 * Self.rounds)

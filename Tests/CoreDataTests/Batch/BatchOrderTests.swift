@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Batches and the order of ordered relationships")
 struct BatchOrderTests {
-    /// Pages with unique numbers, in the order that their book has.
+    /// Pages with unique numbers, in an order that their book gives them.
     private func stack(_ kind: StoreKind) throws -> Stack {
         let book = GuideModel.entity("Book", NSManagedObject.self)
         let page = GuideModel.entity("Page", NSManagedObject.self)
@@ -117,7 +117,7 @@ struct BatchOrderTests {
         update.propertiesToUpdate = ["book": ids[0]]
         try stack.execute(update)
         try expectEqual(pages(of: ids[0], stack), ["b", "c", "a", "d"])
-        // All at once, with one that is new and one that leaves.
+        // One batch inserts a new page and moves another away.
         try insert(
             [("a", ids[0]), ("d", ids[0]), ("e", ids[0]), ("c", ids[1]), ("b", ids[0])],
             in: stack,
@@ -138,13 +138,14 @@ struct BatchOrderTests {
         try expectEqual(pages(of: ids[0], stack), [])
         try expectEqual(pages(of: ids[1], stack), ["a"])
         try expectEqual(stack.version(of: ids[1]), versions[1] + 1)
-        // The first owner never had it. The other stores write row by row, so that it gets new versions meanwhile.
+        // The first owner never had the page. The other stores write row by row, which gives the owner new versions
+        // meanwhile.
         if kind == .postgreSQL { try expectEqual(stack.version(of: ids[0]), versions[0]) }
         try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an update and a delete keep the order of those who stay, and versions tell the owners`(_ kind: StoreKind)
+    func `an update and a delete keep the order of those who stay, and versions show the owners`(_ kind: StoreKind)
         throws
     {
         let stack = try stack(kind)

@@ -10,10 +10,12 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-/// A constraint of the root spans sub-entities with properties of their own.
+/// The root's constraint applies to all sub-entities, which have different properties.
 @Suite("Batch inserts whose unique values a row of another entity has")
 struct BatchSiblingUpsertTests {
-    /// Parties are unique by their e-mail; a customer, a supplier and a wholesaler each have more than a party.
+    /// Parties are unique by their e-mail address.
+    ///
+    /// Customers, suppliers and wholesalers have further properties.
     private func stack(_ kind: StoreKind) throws -> Stack {
         let party = GuideModel.entity("Party", NSManagedObject.self)
         let customer = GuideModel.entity("Customer", NSManagedObject.self)
@@ -88,7 +90,7 @@ struct BatchSiblingUpsertTests {
         let rows: [[String: Any]] = [["email": "a", "name": "new", "discount": NSNull()]]
         try expectEqual(insert("Customer", rows, .mergeByPropertyObjectTrump, in: stack), 1)
         try expectEqual(parties(stack), ["Supplier 7 a new nil"])
-        // The default of a customer's level would be lost.
+        // The default value of a customer's level would be lost.
         expectThrows(CocoaError.self) { try insert("Customer", rows, .overwrite, in: stack) }
         try expectEqual(insert("Customer", rows, .mergeByPropertyStoreTrump, in: stack), 0)
         try expectEqual(parties(stack), ["Supplier 7 a new nil"])

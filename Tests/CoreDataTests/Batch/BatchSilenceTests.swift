@@ -12,7 +12,7 @@ import Testing
 
 @Suite("What batches leave out")
 struct BatchSilenceTests {
-    /// An entity of objects that count their hooks, whose validation refuses all, and that must have a name.
+    /// An entity with a required name, whose objects count their hooks and whose validation refuses everything.
     private func model() -> NSManagedObjectModel {
         let note = GuideModel.entity("Note", CountingNote.self)
         note.properties = [
@@ -28,7 +28,7 @@ struct BatchSilenceTests {
         throws
     {
         let posted = Locked<[String]>([])
-        // One after the other: the hooks of all stores are counted together.
+        // The stores run one after the other, since one counter counts the hooks of all.
         for kind in StoreKind.allCases {
             let stack = try Stack(kind, model: model())
             let context = stack.context()
@@ -43,7 +43,7 @@ struct BatchSilenceTests {
             }
             defer { for observer in observers { NotificationCenter.default.removeObserver(observer) } }
             try context.performAndWait {
-                // Text is missing, and the objects' own validation would refuse them all.
+                // The text is missing, and the objects' validation would refuse all of them.
                 try context.execute(NSBatchInsertRequest(entityName: "Note", objects: (0..<3).map { ["number": $0] }))
                 var count = 0
                 try context.execute(
@@ -66,7 +66,7 @@ struct BatchSilenceTests {
                 expectEqual(posted.withLock { $0 }, [])
             }
         }
-        // Which a save does, so that all of it could be seen here.
+        // A save calls the hooks, so the test would have seen all of them above.
         let context = try Stack(.memory, model: model()).context()
         context.performAndWait {
             _ = NSEntityDescription.insertNewObject(forEntityName: "Note", into: context)
@@ -95,7 +95,7 @@ struct BatchSilenceTests {
             let owner = make("Owner")
             owner.setValue(Set((0..<2).map { _ in make("Thing") }), forKey: "things")
             try context.save()
-            // A save checks it.
+            // A save checks the minimum count.
             for thing in owner.value(forKey: "things") as? Set<NSManagedObject> ?? [] { context.delete(thing) }
             expectThrows(CocoaError.self) { try context.save() }
             context.rollback()
@@ -106,7 +106,7 @@ struct BatchSilenceTests {
     }
 }
 
-/// A note that counts its hooks, and that no validation lets pass.
+/// A note that counts its hooks, and that fails every validation.
 final class CountingNote: NSManagedObject {
     static let calls = Locked(0)
 

@@ -76,7 +76,7 @@ struct BatchStoresTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the error tells what was changed in stores before, in a form that contexts merge (CS-175)`(_ kind: StoreKind)
+    func `the error reports what changed in stores before, in a form that contexts merge (CS-175)`(_ kind: StoreKind)
         throws
     {
         let (stack, first, second) = try twoStores(kind)
@@ -108,7 +108,7 @@ struct BatchStoresTests {
     }
 
     @Test
-    func `of rows that nobody has listed the error names the stores alone, and of none nothing`() throws {
+    func `for rows that are not listed the error names only the stores, and nothing if none changed`() throws {
         let (stack, first, second) = try twoStores(.database)
         let context = stack.context()
         try context.performAndWait {
@@ -122,7 +122,7 @@ struct BatchStoresTests {
         let refusal = expectThrows(CocoaError.self) { try stack.execute(request) }
         let error = try require(refusal)
         expectEqual(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore], [first])
-        // Rows that are to have unique values are worked out one by one for a server, and so listed.
+        // A server works out unique values row by row, and so lists the rows.
         expectEqual(error.userInfo[NSUpdatedObjectsKey] == nil, stack.kind == .sqlite)
         request.affectedStores = [second]
         let alone = expectThrows(CocoaError.self) { try stack.execute(request) }
@@ -150,7 +150,7 @@ struct BatchStoresTests {
     }
 
     @Test
-    func `an error of a store of one's own keeps its domain and code, and tells of the stores before`() throws {
+    func `an error of a custom store keeps its domain and code, and names the stores before it`() throws {
         expect(BatchServerStore.isRegistered)
         let stack = try Stack(.memory)
         let city = try stack.storeCity("Porto")
@@ -216,7 +216,7 @@ struct BatchStoresTests {
         }
     }
 
-    // MARK: - Stores of one's own
+    // MARK: - Custom stores
 
     @Test
     func `a store that takes no batches refuses them, and says so (CS-173)`() throws {
@@ -269,7 +269,7 @@ struct BatchStoresTests {
     }
 
     @Test
-    func `of a window over several incremental stores, each is handed what is its own, and who has nothing no request`()
+    func `a window over several incremental stores gives each its part, and no request to a store without a part`()
         throws
     {
         expect(BatchServerStore.isRegistered)
@@ -297,9 +297,9 @@ struct BatchStoresTests {
 
 private struct ServerFailure: Error {}
 
-/// A store that answers batches with what a test has told it.
+/// A store that answers batches with the answer that a test has set.
 private final class BatchServerStore: NSIncrementalStore, @unchecked Sendable {
-    // @unchecked Sendable: what is here is locked.
+    // @unchecked Sendable: a lock guards all state.
 
     enum Answer {
         case nothing, count(Int), ids, failure
@@ -323,7 +323,7 @@ private final class BatchServerStore: NSIncrementalStore, @unchecked Sendable {
     override func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext?) throws -> Any {
         asked.withLock { $0.append("\(Swift.type(of: request))") }
         switch answer.withLock({ $0 }) {
-        // As a store does that knows nothing of the request.
+        // A store that does not know the request answers like this.
         case .nothing: return NSNull()
         case .count(let count): return NSNumber(value: count)
         case .ids:
@@ -334,7 +334,7 @@ private final class BatchServerStore: NSIncrementalStore, @unchecked Sendable {
     }
 }
 
-/// An atomic store of nothing.
+/// An atomic store without objects.
 private final class PlainAtomicStore: NSAtomicStore, @unchecked Sendable {
     // @unchecked Sendable: nothing is here.
 

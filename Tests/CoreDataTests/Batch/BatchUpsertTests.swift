@@ -53,7 +53,7 @@ struct BatchUpsertTests {
             expect(text.contains("row 0 (email) with the stored p1") && text.contains("row 2 (email)"))
         }
         try expectEqual(users(stack), ["a stored 40"])
-        // The keys that were not used are given to others.
+        // Later objects get the unused keys.
         let next = try stack.store(User.self) { user, _ in user.email = "next" }
         expectEqual(next.key, 2)
     }
@@ -62,7 +62,7 @@ struct BatchUpsertTests {
     func `the error has the positions of all rows that clash, up to a hundred (CS-177)`(_ kind: StoreKind) throws {
         let (stack, _) = try stackWithUser(kind)
         for (count, expected) in [(20, 10), (400, 100)] {
-            // Every other row has the unique value of the stored one.
+            // Every second row has the unique value of the stored row.
             let objects = (0..<count).map { ["email": $0 % 2 == 0 ? "new \($0)" : "a"] }
             let error = expectThrows(CocoaError.self) {
                 try stack.execute(NSBatchInsertRequest(entityName: "User", objects: objects))
@@ -88,7 +88,7 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `object-trump changes what was given, and the result tells both (CS-177)`(_ kind: StoreKind) throws {
+    func `object-trump changes what was given, and the result has both (CS-177)`(_ kind: StoreKind) throws {
         let (stack, id) = try stackWithUser(kind)
         let version = try stack.version(of: id)
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
@@ -134,7 +134,7 @@ struct BatchUpsertTests {
     @Test(arguments: StoreKind.allCases)
     func `a policy of one's own counts by its type, and is not asked (CS-177)`(_ kind: StoreKind) throws {
         final class Asked: NSMergePolicy, @unchecked Sendable {
-            // @unchecked Sendable: there is nothing in it.
+            // @unchecked Sendable: no state.
             override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
                 Issue.record("A batch has no objects to ask about.")
                 try super.resolve(constraintConflicts: list)

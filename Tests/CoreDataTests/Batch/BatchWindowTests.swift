@@ -12,7 +12,9 @@ import Testing
 
 @Suite("Limits and offsets of batch deletes over several stores")
 struct BatchWindowTests {
-    /// A coordinator with two stores, the second one of the other kind, over which venues are spread.
+    /// A coordinator with two stores, over which venues are spread.
+    ///
+    /// The second store is of the other kind.
     private func split(_ kind: StoreKind) throws -> Stack {
         let stack = try Stack(kind)
         try stack.coordinator.addPersistentStore(
@@ -45,7 +47,7 @@ struct BatchWindowTests {
         return fetch
     }
 
-    /// What a fetch finds.
+    /// The objects that a fetch finds.
     private func found(_ stack: Stack, _ fetch: NSFetchRequest<Venue>) throws -> Set<NSManagedObjectID> {
         let context = stack.context("finding")
         return try context.performAndWait { Set(try context.fetch(fetch).map(\.objectID)) }
@@ -57,7 +59,7 @@ struct BatchWindowTests {
     ]
 
     @Test(arguments: StoreKind.allCases)
-    func `what goes is what a fetch with the same window finds, and nothing else`(_ kind: StoreKind) throws {
+    func `the batch deletes what a fetch with the same window finds, and nothing else`(_ kind: StoreKind) throws {
         for (limit, offset) in Self.windows {
             for order in Self.orders {
                 let stack = try split(kind)
@@ -91,7 +93,7 @@ struct BatchWindowTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `unsaved changes do not count, and nobody's objects are touched`(_ kind: StoreKind) throws {
+    func `unsaved changes do not count, and no context's objects are touched`(_ kind: StoreKind) throws {
         let stack = try split(kind)
         let context = stack.context()
         try context.performAndWait {

@@ -13,7 +13,7 @@ import Testing
 struct RowSpoolTests {
     private static let code = UUID()
 
-    /// A row of every kind of attribute, with values that tell its number.
+    /// A row with every kind of attribute, whose values depend on its number.
     private static func values(_ number: Int) -> [String: Any] {
         number % 7 == 0
             ? [:]
@@ -43,7 +43,7 @@ struct RowSpoolTests {
     }
 
     @Test(arguments: [0, 1, 100, 20_000])
-    func `rows come back as they were made, from memory and from a file that nobody sees`(_ count: Int) throws {
+    func `rows come back as they were made, from memory and from a file that has no name`(_ count: Int) throws {
         let stack = try Stack(.database)
         let before = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path).sorted()
         let objects = (0..<count).map(Self.values)
@@ -71,7 +71,7 @@ struct RowSpoolTests {
         expectThrows(CocoaError.self) {
             try RowSpool(try insertion(stack, (0..<20_000).map(Self.values)), in: missing)
         }
-        // What fits into memory needs no file.
+        // Rows that fit into memory need no file.
         try expectEqual(RowSpool(try insertion(stack, [Self.values(1)]), in: missing).count, 1)
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Confinement")
 struct ConfinementTests {
-    /// What the process said before it stopped.
+    /// The message that the process wrote before it stopped.
     private func message(_ result: ExitTest.Result?) -> String {
         String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
     }
@@ -154,7 +154,7 @@ struct ConfinementTests {
 
     // MARK: - The switch
 
-    @Test func `as a warning, each place is told once with what the trap would say, and the program goes on`() async {
+    @Test func `as a warning, each place is reported once with the trap's message, and the program goes on`() async {
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
             setenv("com.apple.CoreData.ConcurrencyDebug", "warn", 1)
             let context = try Stack(.memory).context("importer")
@@ -164,16 +164,16 @@ struct ConfinementTests {
             _ = city.value(forKey: "name")
             _ = city.value(forKey: "name")
             for _ in 0..<100 { _ = context.registeredObjects }
-            // An exit test that comes to its end runs no exit handler.
+            // An exit test that ends by itself runs no exit handler.
             exit(EXIT_SUCCESS)
         }
         let lines = message(result).split(separator: "\n").filter { $0.contains("CoreData: ") }
-        // One property that is read in a loop, and two calls.
+        // The places are one property, which is read in a loop, and two calls.
         expectEqual(lines.filter { $0.contains("/City/") }.count, 3, "\(lines)")
         expectEqual(lines.filter { $0.hasPrefix("CoreData: registeredObjects") }.count, 1, "\(lines)")
         let places = lines.filter { $0.contains("confined to private-queue context \"importer\"") }
         expectEqual(places.count, 4, "\(lines)")
-        // All uses, when the process ends: 100 in each loop, and two calls.
+        // At its end the process reports the number of uses: 100 in each loop, and two calls.
         expectEqual(lines.count, 5, "\(lines)")
         expect(lines.last?.hasSuffix("scope: 202, places: 4") ?? false, "\(lines)")
     }
@@ -218,7 +218,7 @@ struct ConfinementTests {
     }
 }
 
-/// Two objects on their way to another thread, where only what any thread may read is read.
+/// Two objects for another thread, which reads only the state that any thread may read.
 private struct UncheckedPair: @unchecked Sendable {
     // @unchecked Sendable: see above.
     let first: NSManagedObject

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// What a resolution of conflicts has changed is told and checked as what the program has changed.
+/// Changes that a resolution of conflicts makes are reported and checked like changes that the program makes.
 @Suite("Conflicts: hooks and validation of what a resolution changes")
 struct ConflictHookTests {
     /// Squads with a unique name, which count their players in `willSave()`.
@@ -66,7 +66,7 @@ struct ConflictHookTests {
             try context.save()
             expect(!context.hasChanges)
             try expectEqual(context.get(id, Squad.self).size, 3)
-            // Nobody has changed it but the first time, when it counted its players.
+            // The object was saved only twice: at first, and when it had counted its players.
             expectEqual(bystander.saves, 2)
         }
         try expectEqual(stack.read(id, Squad.self) { [Int($0.size), $0.players.count] }, [3, 3])
@@ -130,7 +130,7 @@ struct ConflictHookTests {
             let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .validationNumberTooLarge)
             expect(error?.userInfo[NSValidationObjectErrorKey] as? Squad === stored)
-            // As before the save.
+            // Everything is as before the save.
             expect(context.insertedObjects.count == 4 && context.updatedObjects.isEmpty)
             expect(mine.isInserted && mine.players.count == 3 && mine.size == 3)
             expect(stored.size == 2 && stored.players.count == 2)
@@ -203,7 +203,7 @@ struct ConflictHookTests {
             context.delete(mine)
             for player in mine.players { context.delete(player) }
             try context.save()
-            // None of them has been forgotten.
+            // The context has forgotten none of the objects.
             stored.onWillSave = nil
             (stored.note, distant.note) = ("later", "later")
             expectEqual(context.updatedObjects, [stored, distant])
@@ -249,7 +249,7 @@ struct ConflictHookTests {
         try context.performAndWait {
             let (stored, player) = (try context.get(id, Squad.self), try context.get(member, Player.self))
             stored.onWillSave = { squad in
-                // The resolution's change of the stored object is overtaken in its turn.
+                // Another context overtakes the resolution's change of the stored object.
                 guard squad.note == "mine" else { return }
                 #expect(throws: Never.self) { try stack.change(id, Squad.self) { squad, _ in squad.high += 1 } }
             }
@@ -284,7 +284,7 @@ struct ConflictHookTests {
             try stack.change(id, Squad.self) { squad, _ in squad.high = 5 }
             try context.save()
             expect(squad.high == 5 && squad.note == "told")
-            // The one step is what the program has changed itself.
+            // The only step is the program's change.
             context.undo()
             expect(squad.low == 0 && squad.high == 5)
             expectEqual(context.undoManager?.canUndo, false)
@@ -292,11 +292,11 @@ struct ConflictHookTests {
     }
 }
 
-/// A policy that resolves, and then throws all the same.
+/// A policy that resolves the conflicts, and then throws nevertheless.
 private final class SecondThoughts: NSMergePolicy, @unchecked Sendable {
     // @unchecked Sendable: used by one context only.
     struct Failure: Error {}
-    /// How many times it does not throw.
+    /// The number of resolutions after which it does not throw.
     var resolves = 0
 
     override func resolve(mergeConflicts list: [Any]) throws {

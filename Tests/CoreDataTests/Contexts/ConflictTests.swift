@@ -5,7 +5,7 @@ import Testing
 
 private typealias Tag = TestSupport.Tag
 
-@Suite("Conflicts: what they tell, and who resolves them")
+@Suite("Conflicts: their contents, and their resolution")
 struct ConflictTests {
     // MARK: - Contents
 
@@ -55,7 +55,7 @@ struct ConflictTests {
             expectEqual(conflict.objectSnapshot?["name"] as? String, "old")
             expectEqual(conflict.cachedSnapshot?["name"] as? String, "old")
             expectEqual(conflict.persistedSnapshot?["name"] as? String, "theirs")
-            // The conflict has brought the newer row to light.
+            // The conflict has made the newer row known here.
             context.refresh(city, mergeChanges: true)
             expectEqual(city.name, "mine")
             try context.save()
@@ -156,7 +156,7 @@ struct ConflictTests {
             try stack.change(readID, City.self) { city, _ in city.population = 5 }
             try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [read])
             expect(!read.hasChanges)
-            // Still refused, until somebody looks at it.
+            // The save is refused until the object is refreshed.
             try expectEqual(context.versionConflictsOfSave().count, 1)
             context.refresh(read, mergeChanges: true)
             try context.save()
@@ -204,13 +204,13 @@ struct ConflictTests {
         try expectEqual(stack.count("City"), policy.memoryWins ? 2 : 1)
     }
 
-    // MARK: - Policies of the user's
+    // MARK: - Custom policies
 
     @Test(arguments: StoreKind.allCases)
     func `a subclass may merge as it likes (CS-112)`(_ kind: StoreKind) throws {
         /// Adds up what both sides have added.
         final class Summing: NSMergePolicy, @unchecked Sendable {
-            // @unchecked Sendable: no state of its own.
+            // @unchecked Sendable: no state.
             override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
                 for conflict in list {
                     let city = try require(conflict.sourceObject as? City)
@@ -238,7 +238,7 @@ struct ConflictTests {
     func `a subclass that resolves nothing leaves what is in memory (CS-112)`(_ kind: StoreKind) throws {
         /// Resolves nothing.
         final class Idle: NSMergePolicy, @unchecked Sendable {
-            // @unchecked Sendable: no state of its own.
+            // @unchecked Sendable: no state.
             override func resolve(mergeConflicts list: [Any]) throws {}
         }
         let stack = try Stack(kind)
@@ -252,7 +252,7 @@ struct ConflictTests {
             try stack.change(changedID, City.self) { city, _ in city.name = "theirs" }
             try stack.delete(deletedID)
             try context.save()
-            // Two rows with one value cannot be, so that is told after all.
+            // Two rows cannot have the same value, so this conflict is reported nevertheless.
             let user = User(context: context)
             user.email = "a@b"
             try expectEqual(context.constraintConflictsOfSave().first?.conflictingObjects, [user])
@@ -263,8 +263,8 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a policy that resolves is asked as often as others are faster`(_ kind: StoreKind) throws {
-        /// Lets somebody else save before it resolves, again and again.
+    func `a policy that resolves is asked again whenever others are faster`(_ kind: StoreKind) throws {
+        /// Lets another context save before it resolves, again and again.
         final class Overtaken: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: used by the one thread that saves.
             var rivals = 150
@@ -292,7 +292,7 @@ struct ConflictTests {
 
     @Test(arguments: StoreKind.allCases)
     func `conflicts of versions are resolved before those of constraints (CS-112)`(_ kind: StoreKind) throws {
-        /// Notes what it is asked.
+        /// Notes what it is asked to resolve.
         final class Noting: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: the notes are locked.
             let notes = Shared<[String]>([])
@@ -331,7 +331,7 @@ struct ConflictTests {
         struct Refused: Error {}
         /// Throws.
         final class Refusing: NSMergePolicy, @unchecked Sendable {
-            // @unchecked Sendable: no state of its own.
+            // @unchecked Sendable: no state.
             override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
                 for case let user as User in list.flatMap(\.conflictingObjects) { user.name = "meddled" }
                 try super.resolve(constraintConflicts: list)
@@ -355,7 +355,7 @@ struct ConflictTests {
         try expectEqual(stack.read(storedID, User.self) { $0.name }, nil)
     }
 
-    // Without a log nobody tells what others have committed.
+    // Without a write-ahead log no context hears of others' commits.
     @Test func `a row that a save finds to be gone is gone for other contexts, too`() throws {
         let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["journal_mode": "DELETE"]]
         let stack = try Stack(.database, model: GuideModel.make(), options: options)
@@ -384,7 +384,7 @@ struct ConflictTests {
 }
 
 extension NSPersistentStoreCoordinator {
-    /// Changes a city, which another coordinator on the same file knows by `id`, and saves.
+    /// Changes a city that another coordinator of the same file knows by `id`, and saves.
     func change(_ id: NSManagedObjectID, _ body: (City) -> Void) throws {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-@Suite("Uniqueness constraints: conflicts and what becomes of them")
+@Suite("Uniqueness constraints: conflicts and their resolution")
 struct ConstraintConflictTests {
     /// Stores a user with a favourite venue.
     private func storeUser(_ stack: Stack, _ email: String = "a@b") throws -> NSManagedObjectID {
@@ -114,7 +114,7 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `of several new objects the first one stays (CS-115)`(_ kind: StoreKind, _ policy: Policy) throws {
+    func `the first of several new objects stays (CS-115)`(_ kind: StoreKind, _ policy: Policy) throws {
         let stack = try Stack(kind)
         let context = stack.context(policy)
         try context.performAndWait {
@@ -184,9 +184,9 @@ struct ConstraintConflictTests {
 
     @Test(arguments: StoreKind.allCases)
     func `a subclass may resolve a constraint by changing a value (CS-112)`(_ kind: StoreKind) throws {
-        /// Numbers duplicates.
+        /// Gives numbers to duplicates.
         final class Numbering: NSMergePolicy, @unchecked Sendable {
-            // @unchecked Sendable: no state of its own.
+            // @unchecked Sendable: no state.
             override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
                 for conflict in list {
                     for (index, object) in conflict.conflictingObjects.enumerated() {
@@ -221,7 +221,7 @@ struct ConstraintConflictTests {
         try expectEqual(stack.read(second, User.self) { $0.email }, "a")
     }
 
-    @Test func `a conflict that was made has what it was made of`() throws {
+    @Test func `a conflict has the values that it was made of`() throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         context.performAndWait {
@@ -239,9 +239,11 @@ struct ConstraintConflictTests {
         }
     }
 
-    /// Boxes on shelves: the place is unique on its shelf, and so is the code everywhere.
+    /// Boxes on shelves.
     ///
-    /// A label leads to a box that does not know of it.
+    /// Each place is unique on its shelf, and each code is unique everywhere.
+    ///
+    /// A label leads to a box, which has no inverse relationship.
     private static func boxes() -> NSManagedObjectModel {
         let box = GuideModel.entity("Box", NSManagedObject.self)
         box.properties = ["shelf", "place", "code", "text"].map { GuideModel.attribute($0, .string) }
@@ -283,7 +285,8 @@ struct ConstraintConflictTests {
         }
     }
 
-    //     new 2 has the code of new 1, which has the place of the stored box; or the other way round; the label leads to new 2
+    // The second new box has the code of the first, which has the place of the stored box; or the reverse. The label
+    // leads to the second new box.
     @Test(arguments: StoreKind.allCases, [true, false])
     func `a relationship without an inverse follows an object that merges, and the one that it merges into`(
         _ kind: StoreKind,

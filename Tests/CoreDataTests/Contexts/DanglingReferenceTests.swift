@@ -63,7 +63,7 @@ struct DanglingReferenceTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `to what somebody else has deleted are a conflict, which the policy resolves`(
+    func `to what another context has deleted are a conflict, which the policy resolves`(
         _ kind: StoreKind,
         _ policy: Policy
     ) throws {
@@ -79,7 +79,7 @@ struct DanglingReferenceTests {
             venue.city = city
             venue.name = "ours"
             context.delete(try context.get(otherID, City.self))
-            // The venue conflicts as well, so that it is validated anew beside the city that is gone.
+            // The venue conflicts as well, so it is validated again, beside the conflict over the missing city.
             try stack.change(venueID, Venue.self) { venue, _ in venue.name = "theirs" }
             try stack.delete(cityID)
             try context.save()
@@ -89,7 +89,7 @@ struct DanglingReferenceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `to a fault that turns out to be deleted by somebody else are a conflict, beside deletions`(_ kind: StoreKind)
+    func `to a fault that turns out to be deleted by another are a conflict, beside deletions`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)

@@ -13,7 +13,7 @@ import Testing
 
 private typealias Tag = TestSupport.Tag
 
-@Suite("Relationships to rows that somebody else has deleted")
+@Suite("Relationships to rows that another context has deleted")
 struct DeletedTargetTests {
     /// Checks that no stored relationship leads to a row that is not there.
     private func expectNothingDangles(_ stack: Stack) throws {
@@ -51,7 +51,7 @@ struct DeletedTargetTests {
             expect(conflicts.first?.newCount == 0 && conflicts.first?.oldCount == 1)
             expectEqual(conflicts.first?.objectSnapshot?["name"] as? String, "gone")
             expect(venue.city === city && venue.hasChanges)
-            // The same save succeeds when the cause is gone.
+            // The same save succeeds once the cause is gone.
             venue.city = nil
             try context.save()
         }
@@ -91,7 +91,7 @@ struct DeletedTargetTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `become nil for an object that was never read, which nobody could bring back`(
+    func `become nil for an object that was never read, which no context could bring back`(
         _ kind: StoreKind,
         _ policy: Policy
     )
@@ -152,7 +152,7 @@ struct DeletedTargetTests {
             let owner = NSManagedObject(entity: owners, insertInto: context)
             try context.save()
             let item = NSManagedObject(entity: items, insertInto: context)
-            // Never read: there is nothing to bring back.
+            // The context has never read it, so there is nothing to bring back.
             context.refresh(owner, mergeChanges: false)
             item.setValue(owner, forKey: "owner")
             let id = owner.objectID
@@ -180,14 +180,14 @@ struct DeletedTargetTests {
             new.setValue(owner, forKey: "owner")
             context.delete(owner)
             try context.save()
-            // A relationship that did not change is not looked at again.
+            // The save does not check a relationship again that did not change.
             old.setValue("renamed", forKey: "name")
             try context.save()
         }
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
-    func `one way, a member added to an owner that somebody deletes is a conflict`(_ kind: StoreKind, _ isMerged: Bool)
+    func `one way, a member added to an owner that another deletes is a conflict`(_ kind: StoreKind, _ isMerged: Bool)
         throws
     {
         let (owners, items) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
@@ -206,7 +206,7 @@ struct DeletedTargetTests {
                 try other.save()
             }
         }
-        // A merge waits for the queue.
+        // The merge has run when this block gets the queue.
         try context.performAndWait {
             let conflicts = try context.versionConflictsOfSave()
             expectEqual(conflicts.map(\.sourceObject.entity.name), ["Owner"])
@@ -215,7 +215,7 @@ struct DeletedTargetTests {
     }
 
     @Test(arguments: StoreKind.allCases, [NSDeleteRule.nullifyDeleteRule, .noActionDeleteRule])
-    func `nobody stays related to a deleted object that somebody else has befriended`(
+    func `no object stays related to a deleted one that another context has befriended`(
         _ kind: StoreKind,
         _ rule: NSDeleteRule
     ) throws {
@@ -290,7 +290,7 @@ struct DeletedTargetTests {
     }
 }
 
-@Suite("Deleting rows that somebody else has related others to meanwhile")
+@Suite("Deleting rows that another context has related others to meanwhile")
 struct StragglerTests {
     @Test(arguments: StoreKind.allCases)
     func `sets those free, whose owners find out`(_ kind: StoreKind) throws {
@@ -323,7 +323,7 @@ struct StragglerTests {
         }
         defer { NotificationCenter.default.removeObserver(token) }
         try deleting.performAndWait { try deleting.save() }
-        // Who passes the IDs on has to know of the row, of which the context has no object.
+        // A program that passes the IDs on has to know of this row, though the context has no object for it.
         expect(told.current.contains(venueID))
         try expect(stack.read(venueID, Venue.self) { $0.city == nil })
         try adding.performAndWait {
@@ -356,7 +356,7 @@ struct StragglerTests {
             venue.name = "renamed"
             try deleting.save()
             expect(venue.city == nil && venue.name == "renamed" && !deleting.hasChanges)
-            // Its version is the stored one.
+            // The object has the version that is stored.
             venue.name = "again"
             try deleting.save()
         }
@@ -375,7 +375,7 @@ struct StragglerTests {
             deleting.delete(try deleting.get(venueID, Venue.self))
             deleting.processPendingChanges()
         }
-        // Written from the other side only, so that the venue's own row stays as it is.
+        // This writes only the other side, so that the venue's row stays as it is.
         let model = stack.coordinator.frozenModel
         let store = try require(stack.coordinator.openStores.first)
         let licence = Row(layout: try require(model.entitiesByName["Licence"]).layout, key: -1)

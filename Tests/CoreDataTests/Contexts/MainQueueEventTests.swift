@@ -10,7 +10,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import StrataArchives
 
-/// Contexts of the main queue, whose events nobody ends.
+/// Contexts of the main queue, whose events end without a call.
 @Suite("Events on the main queue")
 struct MainQueueEventTests {
     private let stack: Stack
@@ -23,13 +23,13 @@ struct MainQueueEventTests {
         return context
     }
 
-    /// Returns when the main queue has done what was submitted before.
+    /// Returns when the main queue has run all blocks that were submitted before.
     @MainActor private func turn() async {
         await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
     }
 
     @Test(arguments: StoreKind.allCases)
-    @MainActor func `changes outside perform are told once, with the next turn of the main queue (CS-14)`(
+    @MainActor func `changes outside perform are reported once, with the next turn of the main queue (CS-14)`(
         _ kind: StoreKind
     ) async throws {
         let stack = try Stack(kind)
@@ -62,7 +62,7 @@ struct MainQueueEventTests {
         await Task { @MainActor in expectEqual(log.entries.count, 2) }.value
     }
 
-    @Test func `changes in performAndWait are told with the next turn, too (CS-13, 14)`() async throws {
+    @Test func `changes in performAndWait are reported with the next turn, too (CS-13, 14)`() async throws {
         let context = mainContext(stack)
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         context.performAndWait { City(context: context).name = "Porto" }
@@ -70,7 +70,7 @@ struct MainQueueEventTests {
         expectEqual(log.entries.count, 1)
     }
 
-    @Test @MainActor func `what a child saves into a context of the main queue is told there by itself`() async throws {
+    @Test @MainActor func `what a child saves into a context of the main queue is reported by itself`() async throws {
         let context = mainContext(stack)
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         let child = NSManagedObjectContext(.mainQueue)
@@ -82,7 +82,7 @@ struct MainQueueEventTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    @MainActor func `a controller of fetched results tells its delegate without any call`(_ kind: StoreKind)
+    @MainActor func `a controller of fetched results notifies its delegate without any call`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)
@@ -134,7 +134,7 @@ struct MainQueueEventTests {
         expect(!context.changeTracker.isEndScheduled)
         await turn()
         expect(!context.changeTracker.isEndScheduled)
-        // A context with a queue of its own never does.
+        // A context of a private queue never schedules anything.
         let other = stack.context()
         other.performAndWait {
             _ = City(context: other)
@@ -142,7 +142,7 @@ struct MainQueueEventTests {
         }
     }
 
-    @Test @MainActor func `what perform, a fetch or a save has told is not told again`() async throws {
+    @Test @MainActor func `what perform, a fetch or a save has reported is not reported again`() async throws {
         let context = mainContext(stack)
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         await context.perform(schedule: .enqueued) { City(context: context).name = "Porto" }
@@ -154,11 +154,11 @@ struct MainQueueEventTests {
         expectEqual(log.entries.count, 2)
     }
 
-    @Test @MainActor func `what an observer changes is told as well, and does not keep the queue from others`()
+    @Test @MainActor func `what an observer changes is reported as well, and does not keep the queue from others`()
         async throws
     {
         let context = mainContext(stack)
-        // Used on the main queue only.
+        // Only the main queue uses it.
         nonisolated(unsafe) let city = City(context: context)
         let count = Shared(0)
         let token = NotificationCenter.default.addObserver(
@@ -169,7 +169,7 @@ struct MainQueueEventTests {
             count.update { $0 += 1 }
             if count.current < 250 { city.population += 1 }
         }
-        // Submitted behind the block that ends the event, and before that block submits another one.
+        // This block is behind the one that ends the event, and before the next one that the first one submits.
         let between: Int = await withCheckedContinuation { continuation in
             DispatchQueue.main.async { continuation.resume(returning: count.current) }
         }
@@ -179,7 +179,7 @@ struct MainQueueEventTests {
         expectEqual(count.current, 250)
     }
 
-    @Test @MainActor func `a context that is let go of with changes tells nobody`() async throws {
+    @Test @MainActor func `a context that is released with changes notifies no observer`() async throws {
         var context: NSManagedObjectContext? = mainContext(stack)
         weak let weakContext = context
         if let context { _ = City(context: context) }

@@ -35,7 +35,7 @@ struct ManyConflictsTests {
                 user.age = 2
             }
             let time = try processorTime { try context.save() }
-            // What grows with the square takes ten times as long.
+            // If the time grew with the square, then it would be ten times as long.
             expect(time < .seconds(5), "\(time)")
             let users = try context.all(User.self)
             expectEqual(users.count, Self.count)
@@ -62,7 +62,7 @@ struct ManyConflictsTests {
         }
     }
 
-    /// A holder leads to people, who do not know of it, and whose names are unique.
+    /// A holder leads to people, who have no inverse relationship and whose names are unique.
     private static func oneWayModel() -> NSManagedObjectModel {
         let person = GuideModel.entity("Person", NSManagedObject.self)
         person.properties = [GuideModel.attribute("name", .string)]
@@ -102,7 +102,7 @@ struct ManyConflictsTests {
         let context = stack.context(policy)
         try context.performAndWait {
             let holder = insert("Holder", in: context)
-            // Two that are new merge into the stored one; of two others, one merges into the other.
+            // Two of the new people merge into the stored one. The two others merge into one.
             let people = ["Ada", "Ada", "Bob", "Bob"].map { name in
                 let person = insert("Person", in: context)
                 person.setValue(name, forKey: "name")
@@ -132,7 +132,7 @@ struct ManyConflictsTests {
         )
         let context = stack.context(.storeTrump)
         try context.performAndWait {
-            // The first city and the first venue of each store.
+            // Each store has its first city and its first venue.
             let cities = ["here", "there"].map { name in
                 let city = City(context: context)
                 city.name = name

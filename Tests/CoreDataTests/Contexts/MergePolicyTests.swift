@@ -7,7 +7,7 @@ private typealias Tag = TestSupport.Tag
 
 @Suite("Merge policies: two writers of one object")
 struct MergePolicyTests {
-    /// A stored venue that is changed in a context, and then elsewhere.
+    /// A stored venue that one context changes, and then another.
     private struct Contest {
         let stack: Stack
         let id: NSManagedObjectID
@@ -29,7 +29,9 @@ struct MergePolicyTests {
             context = stack.context(policy)
         }
 
-        /// Changes the venue here, then elsewhere, and saves here; says what is then in memory and in the store.
+        /// Changes the venue here, then elsewhere, and saves here.
+        ///
+        /// Gives the values that memory and the store then have.
         func run<Value: Equatable>(
             here: (Venue, NSManagedObjectContext) throws -> Void,
             elsewhere: @escaping (Venue, NSManagedObjectContext) -> Void,
@@ -47,7 +49,7 @@ struct MergePolicyTests {
             }
             let stored = try stack.read(id, Venue.self, picture)
             expectEqual(inMemory, stored)
-            // The context knows the newest version now.
+            // From here on the context knows the newest version.
             try context.performAndWait {
                 try context.get(id, Venue.self).visits += 1
                 try context.save()
@@ -55,7 +57,7 @@ struct MergePolicyTests {
             return stored
         }
 
-        /// The stored object with a title.
+        /// The stored photo with a title.
         static func photo(_ title: String, _ context: NSManagedObjectContext) -> Photo {
             let photo = Photo(context: context)
             photo.title = title
@@ -137,7 +139,7 @@ struct MergePolicyTests {
         var held: [City] = []
         let result = try contest.run(
             here: { venue, context in
-                // All collections are loaded, and have to follow.
+                // All collections are loaded, and have to change too.
                 held = try context.all(City.self)
                 for city in held { _ = city.venues }
                 venue.city = try city("mine", context)
@@ -475,10 +477,10 @@ struct MergePolicyTests {
         try expectEqual(stack.count("Venue"), 0)
     }
 
-    // MARK: - Telling
+    // MARK: - Notifications
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `objects that a policy has changed are told, and told of`(_ kind: StoreKind, _ policy: Policy) throws {
+    func `objects that a policy has changed are notified, and reported`(_ kind: StoreKind, _ policy: Policy) throws {
         let contest = try Contest(kind, policy)
         let (stack, context, id) = (contest.stack, contest.context, contest.id)
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)

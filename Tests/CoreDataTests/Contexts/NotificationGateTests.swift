@@ -38,7 +38,7 @@ struct NotificationGateTests {
     }
 
     @Test
-    func `whoever observes all notifications of a context hears of its saves`() throws {
+    func `an observer of all notifications of a context gets its saves`() throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         let names = Locked<[String]>([])

@@ -152,7 +152,7 @@ struct NotificationTests {
             expectEqual(log.entries.count, 1)
             expectEqual(entry.objects(NSInsertedObjectsKey), [new])
             expectEqual(entry.objects(NSUpdatedObjectsKey), [cities[0]])
-            // An object that was inserted and deleted in one event is reported as deleted alone.
+            // An object that was inserted and deleted in one event is reported only as deleted.
             expectEqual(entry.objects(NSDeletedObjectsKey), [cities[1], passing])
             expectEqual(entry.objects(NSRefreshedObjectsKey), [cities[2]])
             log.clear()
@@ -244,14 +244,14 @@ struct NotificationTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what a did-change handler changes at the end of a block is told, and delete rules are applied`(
+    func `what a did-change handler changes at the end of a block is reported, and delete rules are applied`(
         _ kind: StoreKind
     ) async throws {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in venue.photos = [Photo(context: context)] }
         let context = stack.context()
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
-        // Set and read inside the one block, and after it.
+        // The block sets and reads it, and the code after the block reads it.
         nonisolated(unsafe) var token: Observation?
         try await context.perform {
             let venue = try context.get(id, Venue.self)
@@ -336,7 +336,7 @@ struct RereadRowTests {
             expect(!order.hasChanges)
             expectEqual(log.entries.last?.objects(NSRefreshedObjectsKey), [order])
             log.clear()
-            // Nothing has changed on its own.
+            // Nothing else has changed.
             item.setValue(2.5, forKey: "price")
             try context.save()
             expect(log.entries.allSatisfy { $0.objects(NSRefreshedObjectsKey).isEmpty })

@@ -49,7 +49,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `without shouldDeleteInaccessibleFaults the handler is told and the object is not deleted (CS-74, 75)`(
+    func `without shouldDeleteInaccessibleFaults the handler is notified and the object is not deleted (CS-74, 75)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -74,7 +74,7 @@ struct ObjectLifeTests {
     }
 
     private final class AskedContext: NSManagedObjectContext, @unchecked Sendable {
-        // @unchecked Sendable: `asked` is touched inside the scope only.
+        // @unchecked Sendable: `asked` is used inside the scope only.
         var asked: [NSManagedObjectID] = []
 
         override func shouldHandleInaccessibleFault(
@@ -194,9 +194,9 @@ struct ObjectLifeTests {
         }
     }
 
-    // MARK: - Who is kept
+    // MARK: - Objects that are kept
 
-    @Test func `objects that nobody holds go, and changed ones stay (CS-27)`() throws {
+    @Test func `objects that are not held go, and changed ones stay (CS-27)`() throws {
         let stack = try Stack(.memory)
         let writer = stack.context()
         try writer.performAndWait {
@@ -245,7 +245,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what nobody holds is read anew by the next fetch or look-up (CS-212)`(_ kind: StoreKind) throws {
+    func `what is not held is read anew by the next fetch or look-up (CS-212)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto")
         let context = stack.context()
@@ -353,7 +353,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a merging refresh keeps the edits upon the newer row, and the save does not conflict (CS-65, 66)`(
+    func `a merging refresh keeps the edits on the newer row, and the save does not conflict (CS-65, 66)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)

@@ -15,7 +15,7 @@ struct ObjectTableTests {
         init(_ key: Int64) { tableKey = key }
     }
 
-    /// Keys as stores give them out, and as they would be worst.
+    /// Keys as stores give them, and the worst possible keys.
     private static let patterns: [@Sendable (Int64) -> Int64] = [
         { $0 + 1 }, { -$0 - 1 }, { $0 * 4 }, { $0 << 12 }, { $0 << 40 | 3 },
         { Int64(truncatingIfNeeded: hashedKey($0)) },
@@ -30,7 +30,7 @@ struct ObjectTableTests {
             let item = Item(key)
             table.insert(item, for: item.tableKey)
             expected[key] = item
-            // Every third goes again, from among those that came before.
+            // Each third step removes one of the earlier keys.
             guard position % 3 == 0 else { continue }
             let gone = keys[position / 2]
             expect(table.remove(gone) === expected.removeValue(forKey: gone))
@@ -102,7 +102,7 @@ struct ObjectTableTests {
     }
 
     @Test
-    func `a sweep takes what nobody else holds and the question agrees to`() {
+    func `a sweep takes what is not held elsewhere and the question agrees to`() {
         let table = ObjectTable<Item>()
         let held = (0..<100).map { Item($0 * 2) }
         for item in held { table.insert(item, for: item.tableKey) }

@@ -19,7 +19,7 @@ struct RegisteredObjectsTests {
 
     private func autoreleasing<R>(_ body: () throws -> R) rethrows -> R { try body() }
 
-    /// The objects of one key of the next objects-did-change.
+    /// The objects under one key of the next objects-did-change notification.
     private func refreshed(
         _ context: NSManagedObjectContext,
         _ key: String = NSRefreshedObjectsKey,
@@ -31,7 +31,7 @@ struct RegisteredObjectsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `objects that lead to each other stay registered until they are refreshed, and all of them are told`(
+    func `objects that lead to each other stay registered until they are refreshed, and all of them are reported`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -46,7 +46,7 @@ struct RegisteredObjectsTests {
             expectEqual(told.map(\.count), [10])
         }
         context.performAndWait {
-            // As faults they lead nowhere.
+            // Faults lead nowhere.
             expectEqual(context.registeredObjects.count, 0)
             let told = refreshed(context) {
                 context.refreshAllObjects()
@@ -57,11 +57,11 @@ struct RegisteredObjectsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `objects that nobody holds and nothing leads to are neither registered nor told`(_ kind: StoreKind) throws {
+    func `objects that are not held or led to are neither registered nor reported`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         let city = try context.performAndWait {
-            // From each of these nothing leads back.
+            // Nothing leads back from these objects.
             let city = try autoreleasing {
                 for number in 0..<3 { City(context: context).name = "\(number)" }
                 let city = City(context: context)
@@ -160,7 +160,7 @@ struct RegisteredObjectsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an object that is inserted and deleted in one event is told as deleted`(_ kind: StoreKind) throws {
+    func `an object that is inserted and deleted in one event is reported as deleted`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         try context.performAndWait {
@@ -212,7 +212,7 @@ struct RegisteredObjectsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the delegate of a controller is told of refreshAllObjects as updates, and nothing of a reset`(
+    func `the delegate of a controller gets refreshAllObjects as updates, and nothing of a reset`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -238,7 +238,7 @@ struct RegisteredObjectsTests {
             context.reset()
             context.processPendingChanges()
             expectEqual(told.kinds, [])
-            // It goes on from there.
+            // The controller continues from here.
             expectEqual(controller.fetchedObjects?.map(\.name), ["a", "b", "c"])
             City(context: context).name = "d"
             context.processPendingChanges()
@@ -273,7 +273,7 @@ private final class NoteLog: @unchecked Sendable {
         }
     }
 
-    /// Stops to listen.
+    /// Stops listening.
     ///
     /// - Returns: The user info of each notification.
     func end() -> [[AnyHashable: Any]] {

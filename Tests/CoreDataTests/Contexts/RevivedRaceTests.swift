@@ -4,7 +4,7 @@ import StrataLocks
 import TestSupport
 import Testing
 
-/// Lets something happen after a policy has resolved conflicts, and before the save is made again.
+/// Runs other code after a policy has resolved conflicts, and before the save is made again.
 private final class InterruptedPolicy: NSMergePolicy {
     private let interrupt: Locked<(@Sendable () throws -> Void)?>
     private let seen = Locked<[(old: Int, new: Int)]>([])
@@ -14,7 +14,7 @@ private final class InterruptedPolicy: NSMergePolicy {
         super.init(merge: policy.policy.mergeType)
     }
 
-    /// The counts in the versions of all conflicts that the policy was asked about.
+    /// The version counts of all conflicts that the policy has got.
     var versions: [(old: Int, new: Int)] { seen.withLock { $0 } }
 
     override func resolve(mergeConflicts list: [Any]) throws {
@@ -26,9 +26,9 @@ private final class InterruptedPolicy: NSMergePolicy {
     }
 }
 
-/// Two contexts bring back one row that a third has deleted.
+/// Two contexts bring back one row that a third context has deleted.
 ///
-/// The second finds it there under its key.
+/// The second context finds the row under its key.
 @Suite("Contexts that bring back one row at once")
 struct RevivedRaceTests {
     private func storeUser(_ stack: Stack) throws -> NSManagedObjectID {
@@ -47,7 +47,7 @@ struct RevivedRaceTests {
         }
     }
 
-    /// Changes the row in two contexts, and lets a third one delete it.
+    /// Changes the row in two contexts, and deletes it in a third one.
     private func scene(
         _ stack: Stack,
         _ policy: Policy
@@ -74,7 +74,7 @@ struct RevivedRaceTests {
             expect(!user.hasChanges)
             expect(!second.hasChanges)
         }
-        // First that it is gone, then that it is there.
+        // The first conflict has a missing row, and the second one a stored row.
         expectEqual(interrupted.versions.count, 2)
         expectEqual(interrupted.versions.first?.new, 0)
         expect(interrupted.versions.last.map { $0.new > 1 } == true)
@@ -86,8 +86,8 @@ struct RevivedRaceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a policy that refuses is told of the version that is there, and nothing changes`(_ kind: StoreKind) throws {
-        /// Brings the row back, and refuses to merge into one that is there.
+    func `a policy that refuses gets the version that is there, and nothing changes`(_ kind: StoreKind) throws {
+        /// Brings the row back, and refuses to merge into a stored row.
         final class Refusing: NSMergePolicy {
             let interrupt: @Sendable () throws -> Void
             init(_ interrupt: @escaping @Sendable () throws -> Void) {
@@ -111,7 +111,7 @@ struct RevivedRaceTests {
             expectEqual(conflicts.map(\.sourceObject.objectID), [id])
             let snapshot = conflicts.first?.persistedSnapshot ?? conflicts.first?.cachedSnapshot
             expectEqual(snapshot?["name"] as? String, "first")
-            // As it was before the save.
+            // Everything is as before the save.
             let user = try second.get(id, User.self)
             expect(user.isUpdated && !user.isInserted)
             expectEqual(user.age, 2)
@@ -218,7 +218,7 @@ struct RevivedRaceTests {
         for (index, context) in contexts.enumerated() {
             try context.performAndWait {
                 let place = try context.get(venue, Venue.self)
-                // From either side.
+                // The relationship is set from either side.
                 if index == 1 {
                     try context.get(tag, TestSupport.Tag.self).venues = [place]
                 } else {

@@ -6,7 +6,7 @@ import Testing
 @Suite("Saving")
 struct SavingTests {
     @Test(arguments: StoreKind.allCases)
-    func `flags tell what the next save does (CS-83, 84)`(_ kind: StoreKind) throws {
+    func `flags show what the next save does (CS-83, 84)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         try context.performAndWait {
@@ -26,7 +26,7 @@ struct SavingTests {
         }
     }
 
-    /// What a context shows of itself: for comparing before and after a failed save.
+    /// The visible state of a context, which tests compare before and after a failed save.
     private struct Picture: Equatable {
         let inserted: Set<NSManagedObject>
         let updated: Set<NSManagedObject>
@@ -48,7 +48,7 @@ struct SavingTests {
         }
     }
 
-    /// Makes a context with one change of each kind, a failing one among them.
+    /// Makes a context with one change of each kind, of which one fails to save.
     private func prepare(_ stack: Stack, _ context: NSManagedObjectContext) throws -> (
         new: Venue, temporary: NSManagedObjectID
     ) {
@@ -180,9 +180,9 @@ struct SavingTests {
 
     @Test(arguments: StoreKind.allCases)
     func `a policy that throws half-way leaves the context as it was`(_ kind: StoreKind) throws {
-        /// Changes what it is given, and then gives up.
+        /// Changes the objects in its conflicts, and then gives up.
         final class Meddling: NSMergePolicy, @unchecked Sendable {
-            // @unchecked Sendable: no state of its own.
+            // @unchecked Sendable: no state.
             struct GaveUp: Error {}
 
             override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {

@@ -6,7 +6,7 @@ import Testing
 @Suite("Metadata of stores")
 struct MetadataTests {
     @Test(arguments: StoreKind.allCases)
-    func `a store tells its type, its identifier and the hashes of its model`(kind: StoreKind) throws {
+    func `a store shows its type, its identifier and the hashes of its model`(kind: StoreKind) throws {
         let stack = try Stack(kind)
         let store = try require(stack.coordinator.persistentStores.first)
 

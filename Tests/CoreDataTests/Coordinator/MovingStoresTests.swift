@@ -110,7 +110,7 @@ struct MovingStoresTests {
     }
 
     @Test(.timeLimit(.minutes(3)), arguments: [true, false])
-    func `a store that somebody reads is replaced or destroyed at once, with its external files`(
+    func `a store that is being read is replaced or destroyed at once, with its external files`(
         _ isReplaced: Bool
     ) async throws {
         let scratch = try ScratchFolder()
@@ -160,7 +160,7 @@ struct MovingStoresTests {
         let old = try coordinator.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))
         try await Self.fill(coordinator)
         let before = try await Self.contents(coordinator)
-        // A property list has no place for it, so the metadata cannot be written.
+        // A property list cannot hold this value, so the metadata cannot be written.
         var metadata = coordinator.metadata(for: old)
         metadata["mine"] = NSNull()
         coordinator.setMetadata(metadata, for: old)
@@ -330,7 +330,7 @@ struct MovingStoresTests {
         expect(coordinator.persistentStores == [other] && store.persistentStoreCoordinator == nil)
         expectEqual(removals.withLock { $0 }, [[store]])
 
-        // Of one that is not open, and of none, there is nothing to remove.
+        // A store that is not open, or does not exist, is not removed from the coordinator.
         try coordinator.destroyPersistentStore(at: url, type: kind.type)
         try coordinator.addPersistentStore(type: kind.type, at: url)
         try coordinator.remove(other)

@@ -8,7 +8,7 @@ struct UnpinnedStoresTests {
     private let stack: Stack
     private let memory: NSPersistentStore
 
-    /// A store that keeps versions, and one in memory, which keeps none.
+    /// Makes a store that keeps versions, and one in memory, which keeps none.
     init() throws {
         stack = try Stack(.database)
         let url = stack.folder.appendingPathComponent("memory")
@@ -30,7 +30,7 @@ struct UnpinnedStoresTests {
     }
 
     @Test
-    func `are told, before and after the first read, and show what others save`() throws {
+    func `are reported, before and after the first read, and show what others save`() throws {
         let context = stack.context()
         try context.performAndWait {
             expect(context.storesReadUnpinned.isEmpty)

@@ -67,7 +67,7 @@ struct AtomicStoreTests {
             try expectEqual(Data(contentsOf: url), before)
             try expectEqual(names(stack), ["a", "b", "c"])
             fault(nil)
-            // What another context saves meanwhile has nothing of the failed save.
+            // Another context's save meanwhile contains nothing of the failed save.
             try stack.inContext { other throws in
                 try other.get(ids[2], Venue.self).price = 9
                 try other.save()
@@ -149,18 +149,18 @@ struct AtomicStoreTests {
         }
     }
 
-    /// Files that no store of ours has written.
+    /// Files that our stores have not written.
     private static let damaged: [String] = [
-        // A relationship to an object that is not there.
+        // The destination of a relationship does not exist.
         #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{},"numbers":{},"links":{"city":[["City","2"]]}}]}"#,
         #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{},"numbers":{},"links":{"tags":[["Tag","2"]]}}]}"#,
-        // A destination of another entity.
+        // The destination has another entity.
         #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{},"numbers":{},"links":{"city":[["Venue","1"]]}}]}"#,
-        // A text where a number belongs.
+        // A number's place holds a text.
         #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{"price":"x"},"numbers":{},"links":{}}]}"#,
-        // A collection for a to-one relationship, an object for an attribute.
+        // A collection stands for a to-one relationship, and an object for an attribute.
         #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{"tags":"x"},"numbers":{},"links":{}}]}"#,
-        // A UUID that no URI can hold.
+        // No URI can hold this UUID.
         #"{"metadata":{"NSStoreUUID":"a/b","NSStoreType":"JSON"},"objects":[]}"#,
     ]
 
@@ -245,7 +245,7 @@ struct AtomicStoreTests {
     }
 
     @Test
-    func `a class that overrides nothing is told what is missing`() throws {
+    func `a class that overrides nothing gets an error that names what is missing`() throws {
         NSPersistentStoreCoordinator.registerStoreClass(NSAtomicStore.self, forStoreType: "Nothing")
         defer { NSPersistentStoreCoordinator.registerStoreClass(nil, forStoreType: "Nothing") }
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
@@ -274,16 +274,16 @@ extension NSPersistentStore {
     fileprivate var cacheNodeCount: Int? { (self as? NSAtomicStore)?.cacheNodes().count }
 }
 
-/// Metadata that a test hands to a store.
+/// Metadata that a test passes to a store.
 struct UncheckedMetadata: @unchecked Sendable {
-    // @unchecked Sendable: property-list values, which nobody mutates.
+    // @unchecked Sendable: property-list values, which no code mutates.
     let values: [String: Any]
     init(_ values: [String: Any]) { self.values = values }
 }
 
-/// An empty store with the metadata that a test gives it.
+/// An empty store with metadata from a test.
 private final class AgedStore: NSAtomicStore, @unchecked Sendable {
-    // @unchecked Sendable: no state of its own.
+    // @unchecked Sendable: no instance state.
     static let metadata = Locked<UncheckedMetadata>(UncheckedMetadata([:]))
 
     override func load() throws { metadata = Self.metadata.withLock { $0 }.values }

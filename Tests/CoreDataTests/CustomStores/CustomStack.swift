@@ -1,7 +1,7 @@
 import CoreData
 import TestSupport
 
-/// A coordinator with one store of one's own.
+/// A coordinator with one custom store.
 final class CustomStack: Sendable {
     let coordinator: NSPersistentStoreCoordinator
     let url: URL
@@ -31,7 +31,7 @@ final class CustomStack: Sendable {
         return CustomStack(coordinator, url)
     }
 
-    /// Runs `body` in a context of its own.
+    /// Runs `body` in a new context.
     func inContext<T>(_ name: String? = nil, _ body: (NSManagedObjectContext) throws -> T) throws -> T {
         let context = context(name)
         return try context.performAndWait { try body(context) }
@@ -44,7 +44,9 @@ final class CustomStack: Sendable {
         return context
     }
 
-    /// Saves venues with these names; the price of each is its position from 1.
+    /// Saves venues with these names.
+    ///
+    /// The price of each is its position, from 1.
     @discardableResult
     func storeVenues(_ names: [String]) throws -> [NSManagedObjectID] {
         try inContext { context throws in
@@ -60,14 +62,16 @@ final class CustomStack: Sendable {
     }
 }
 
-/// The two kinds of stores that users write.
+/// The two kinds of custom stores.
 enum CustomKind: CaseIterable, Sendable {
     case server
     case json
 }
 
 extension CustomStack {
-    /// A stack on an empty store of a kind; `folder` holds its file.
+    /// A stack on an empty store of a kind.
+    ///
+    /// `folder` holds the store's file.
     static func make(_ kind: CustomKind, in folder: StoreFolder, model: NSManagedObjectModel? = nil) throws
         -> CustomStack
     {

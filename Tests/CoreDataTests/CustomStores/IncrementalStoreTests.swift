@@ -177,7 +177,7 @@ struct IncrementalStoreTests {
     // MARK: - Saving and versions
 
     @Test
-    func `a save request tells inserted, changed and deleted objects, and metadata go with an empty one`() throws {
+    func `a save request names inserted, changed and deleted objects, and metadata go with an empty one`() throws {
         let stack = try CustomStack.server(server)
         let ids = try stack.storeVenues(["a", "b"])
         _ = server.calls()
@@ -202,7 +202,7 @@ struct IncrementalStoreTests {
     }
 
     @Test
-    func `a server that was changed by others is found out by its versions`() throws {
+    func `others' changes of a server are found by its versions`() throws {
         let stack = try CustomStack.server(server)
         let id = try stack.storeVenues(["a"])[0]
         let context = stack.context()
@@ -246,7 +246,7 @@ struct IncrementalStoreTests {
     }
 
     @Test
-    func `a context that wants fresh values asks the server again`() throws {
+    func `a context that needs fresh values asks the server again`() throws {
         let stack = try CustomStack.server(server)
         let id = try stack.storeVenues(["a"])[0]
         server.change { $0.records[stack.text(id)]?.poke("name", "new") }
@@ -480,7 +480,7 @@ struct IncrementalStoreTests {
     // MARK: - Registrations
 
     @Test
-    func `a store is told which objects contexts hold, and when they let go of them`() throws {
+    func `a store is notified which objects contexts hold, and when they release them`() throws {
         let stack = try CustomStack.server(server)
         let ids = try stack.storeVenues(["a", "b"])
         expect(server.current.registered.values.allSatisfy { $0 == 0 })
@@ -551,7 +551,7 @@ struct IncrementalStoreTests {
     }
 
     @Test
-    func `who waits too long for a store gets an error`() throws {
+    func `a call that waits too long for a store throws an error`() throws {
         let stack = try CustomStack.server(server, options: [NSPersistentStoreTimeoutOption: 0.01])
         try stack.storeVenues(["a"])
         let (entered, leave, done) = (
@@ -580,7 +580,7 @@ struct IncrementalStoreTests {
     }
 }
 
-/// A context that a test hands to a hook on the same thread.
+/// A context that a test passes to a hook on the same thread.
 private struct UncheckedContext: @unchecked Sendable {
     // @unchecked Sendable: used inside the context's scope only.
     let context: NSManagedObjectContext
@@ -600,7 +600,7 @@ extension CustomStack {
 }
 
 extension Server.Record {
-    /// Changes a value as somebody else would.
+    /// Changes a value as another client would.
     fileprivate mutating func poke(_ name: String, _ value: any Sendable) {
         values[name] = value
         version += 1

@@ -2,7 +2,7 @@ import CoreData
 import StrataLocks
 import TestSupport
 
-/// An atomic store that keeps its objects in a JSON file, as a user would write it.
+/// An atomic store that keeps its objects in a JSON file, as users would write one.
 final class JSONStore: NSAtomicStore, @unchecked Sendable {
     // @unchecked Sendable: the coordinator calls the overrides one at a time.
 
@@ -12,16 +12,16 @@ final class JSONStore: NSAtomicStore, @unchecked Sendable {
         return true
     }()
 
-    /// What a file may be told to do wrong, by its URL.
+    /// The mistakes that tests ask for, by the file's URL.
     enum Fault: Sendable {
         case loadThrows, saveThrows, otherNode, sameReference, unusableReference, noReference
-        /// Nodes take names in capitals.
+        /// Nodes write names in capitals.
         case capitals
     }
     static let faults = Locked<[URL: Fault]>([:])
     private var fault: Fault? { Self.faults.withLock { faults in url.flatMap { faults[$0] } } }
 
-    /// What `save()` throws.
+    /// The error that `save()` throws.
     struct DiskFull: Error {}
 
     private struct File: Codable {
@@ -34,7 +34,7 @@ final class JSONStore: NSAtomicStore, @unchecked Sendable {
         var reference: String
         var texts: [String: String]
         var numbers: [String: Double]
-        /// By relationship: the destinations as entity and reference.
+        /// For each relationship, the entity and the reference of each destination.
         var links: [String: [[String]]]
     }
 

@@ -2,23 +2,23 @@ import CoreData
 import StrataLocks
 import TestSupport
 
-/// A "server": records by a text, in a dictionary, with an answer for everything that a test wants to go wrong.
+/// A "server": a dictionary of records by text, which can also give every wrong answer that tests ask for.
 final class Server: Sendable {
     struct Record: @unchecked Sendable {
-        // @unchecked Sendable: the values are property-list values, which nobody mutates.
+        // @unchecked Sendable: the values are property-list values, which no code mutates.
         var entity: String
         var values: [String: Any] = [:]
-        /// By relationship: the texts of the destinations.
+        /// For each relationship, the texts of the destinations.
         var links: [String: [String]] = [:]
         var version: UInt64 = 1
     }
 
-    /// What the store can be asked.
+    /// The requests that the store can get.
     enum Method: String, CaseIterable, Sendable {
         case metadata, fetch, count, save, values, toOne, toMany, ids
     }
 
-    /// How the store may go wrong beyond throwing.
+    /// The mistakes that the store may make, besides throwing errors.
     enum Lie: CaseIterable, Sendable {
         case otherEntity, otherStore, temporaryID, noID, noArray, twoCounts, otherNode, wrongType, wrongDestination
         case noCollection, fewIDs, oneIDForAll, knownID, unusableReference
@@ -31,11 +31,11 @@ final class Server: Sendable {
         var fails: Set<Method> = []
         var lie: Lie?
         var omitsToOne = false
-        /// The version that every node has, for servers that do not count.
+        /// The version of every node, for servers that do not count versions.
         var fixedVersion: UInt64?
         var registered: [String: Int] = [:]
         var requests: [String] = []
-        /// The threads inside the store, with how deep each is: a store may ask itself again.
+        /// The threads inside the store, each with its depth: a store may call itself.
         var inside: [UInt: Int] = [:]
         var mostInside = 0
         var metadata: [String: String] = [:]
@@ -44,7 +44,7 @@ final class Server: Sendable {
 
     private let state = Locked(State())
     let url = URL(fileURLWithPath: "/servers/\(UUID().uuidString)")
-    /// Called inside a call of the store, on its thread.
+    /// A block that runs inside each call of the store, on the same thread.
     let whenAsked = Locked<(@Sendable (Method) -> Void)?>(nil)
 
     private static let servers = Locked<[URL: Server]>([:])
@@ -58,7 +58,7 @@ final class Server: Sendable {
     var current: State { state.withLock { $0 } }
     subscript(text: String) -> Record? { state.withLock { $0.records[text] } }
 
-    /// The calls since the last question.
+    /// The calls since the last time that this was called.
     func calls() -> [Method] {
         change { state in
             defer { state.calls = [] }
@@ -67,12 +67,12 @@ final class Server: Sendable {
     }
 }
 
-/// What a server that is down throws.
+/// The error that a server throws while it is down.
 struct ServerDown: Error, Equatable {
     let method: Server.Method
 }
 
-/// An incremental store over a ``Server``, as a user would write it.
+/// An incremental store for a ``Server``, as users would write one.
 final class ServerStore: NSIncrementalStore, @unchecked Sendable {
     // @unchecked Sendable: the coordinator uses the store from one thread at a time.
 
@@ -83,7 +83,7 @@ final class ServerStore: NSIncrementalStore, @unchecked Sendable {
     }()
 
     private var server: Server { Server.at(url) ?? Server() }
-    /// The versions of the records that were handed out.
+    /// The versions of the records that the store has given out.
     private var seen: [String: UInt64] = [:]
 
     override class func identifierForNewStore(at storeURL: URL) -> Any { storeURL.lastPathComponent }
@@ -136,7 +136,7 @@ final class ServerStore: NSIncrementalStore, @unchecked Sendable {
             .sorted { ($0.0.count, $0.0) < ($1.0.count, $1.0) }
         if let predicate = request.predicate { found = found.filter { predicate.evaluate(with: $0.2) } }
         for descriptor in (request.sortDescriptors ?? []).reversed() {
-            // Stable, so that the last descriptor sorts among equals.
+            // The sort is stable, so that earlier sorting decides among equals.
             found = found.enumerated().sorted { left, right in
                 switch descriptor.compare(left.element.2, to: right.element.2) {
                 case .orderedAscending: true

@@ -4,7 +4,9 @@ import StrataRows
 import TestSupport
 import Testing
 
-/// What the switch says; what it does is tested where confinement is.
+/// The values of the switch.
+///
+/// The confinement tests check its effect.
 @Suite("The switch for confinement")
 struct ConcurrencyDebugTests {
     private static let name = "com.apple.CoreData.ConcurrencyDebug"
@@ -33,7 +35,7 @@ struct ConcurrencyDebugTests {
         expectEqual(ConcurrencyDebug.asked(environment: [Self.name: "0"], arguments: arguments), .off)
     }
 
-    @Test func `unless somebody asks, it says nothing`() {
+    @Test func `without a setting, it says nothing`() {
         expectEqual(ConcurrencyDebug.asked(environment: ["PATH": "/bin"], arguments: ["server", "--port", "1"]), nil)
     }
 

@@ -131,7 +131,7 @@ struct ControllerTests {
         }
     }
 
-    @Test func `a controller goes when nobody holds it, and the context lives on`() throws {
+    @Test func `a controller goes when it is not held, and the context lives on`() throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         try context.performAndWait {
@@ -175,7 +175,7 @@ struct ControllerTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what a delegate changes while it is told is told after that`(_ kind: StoreKind) throws {
+    func `what a delegate changes in a message is reported after that`(_ kind: StoreKind) throws {
         final class Busy: NSObject, NSFetchedResultsControllerDelegate {
             let context: NSManagedObjectContext
             var log: [String] = []
@@ -246,7 +246,7 @@ struct ControllerTests {
             expectEqual(controller.names, ["second"])
             try stack.change(ids[0], Venue.self) { venue, _ in venue.seats = 1 }
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectsKey: [ids[0]]], into: [context])
-            // It was stored before the other, so it comes first.
+            // This venue was stored before the other, so it comes first.
             try expectEqual(context.fetch(request).map(\.objectID), [ids[0]])
             expectEqual(controller.names, ["first"])
             recorder.expectCopy(of: controller)
@@ -254,7 +254,7 @@ struct ControllerTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `insertions are told from the first to the last, deletions from the last to the first`(_ kind: StoreKind)
+    func `insertions are reported from the first to the last, deletions from the last to the first`(_ kind: StoreKind)
         throws
     {
         let context = try Stack(kind).context()

@@ -95,7 +95,7 @@ struct FollowingChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `changes that do not concern the results are not told`(_ kind: StoreKind) throws {
+    func `changes that do not concern the results are not reported`(_ kind: StoreKind) throws {
         try withResults(kind, Guide.venues("price > 2", sortedBy: "price")) { context, _, recorder, venues in
             venues["a"]?.price = 2
             _ = Guide.city("Porto", in: context)
@@ -207,7 +207,7 @@ struct FollowingChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a reset takes the results anew from the store, and the delegate is told nothing`(_ kind: StoreKind) throws {
+    func `a reset takes the results anew from the store, and the delegate gets nothing`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         try context.performAndWait {
@@ -280,7 +280,7 @@ struct FollowingChangesTests {
             context.processPendingChanges()
             expectEqual(controller.work.fetches, before.fetches)
             expectEqual(controller.work.evaluations - before.evaluations, 1_000)
-            // 750 insertions into a list of 10,000, and their sorting.
+            // The limit allows 750 insertions into a list of 10,000, and sorting them.
             expect(controller.work.comparisons - before.comparisons < 750 * 40)
             expectEqual(recorder.events, 1)
             recorder.expectCopy(of: controller)

@@ -93,7 +93,8 @@ struct LiveResultsTests {
         try await save(writer) { writer in
             try writer.fetch(Guide.venues("name = 'cheap'", sortedBy: "name")).first?.seats = 5
         }
-        // Had one of these made a snapshot, it would be the next one unless the following commit came very early.
+        // If one of these had made a snapshot, then it would most likely come next, before that of the following
+        // commit.
         async let task = Task { [iterator] in
             var iterator = iterator
             return try await iterator.next()
@@ -134,7 +135,7 @@ struct LiveResultsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `commits that nobody asked for are told in one snapshot`(_ kind: StoreKind) async throws {
+    func `commits that were not yet asked for are in one snapshot`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let (context, writer) = (stack.context(), stack.context())
         var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()

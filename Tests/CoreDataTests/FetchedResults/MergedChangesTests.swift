@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A controller of fetched results follows what others have saved")
 struct MergedChangesTests {
-    /// Saves venues a, c and e (prices 1, 3 and 5) elsewhere, and follows those above a price of 2 here.
+    /// Saves venues a, c and e (prices 1, 3 and 5) elsewhere, and follows venues above a price of 2 here.
     private func withResults(
         _ kind: StoreKind,
         _ body: (Merging, NSFetchedResultsController<Venue>, ResultsRecorder) throws -> Void
@@ -114,7 +114,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `unrelated changes elsewhere are not told (CS-136)`(_ kind: StoreKind) throws {
+    func `unrelated changes elsewhere are not reported (CS-136)`(_ kind: StoreKind) throws {
         try withResults(kind) { merging, controller, recorder in
             try merging.saveAndMerge { other in
                 _ = Guide.city("Porto", in: other)
@@ -218,7 +218,7 @@ private final class SignallingDelegate: NSObject, NSFetchedResultsControllerDele
     func controllerDidChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) { body() }
 }
 
-/// A context, and another one whose saves it merges by hand.
+/// A context, and another one whose saves it merges explicitly.
 final class Merging: Sendable {
     let stack: Stack
     let context: NSManagedObjectContext
@@ -241,11 +241,11 @@ final class Merging: Sendable {
         }
     }
 
-    /// The same, and merges that into the first context.
+    /// Changes and saves in the other context, and merges the save into the first context.
     ///
-    /// Called inside its scope.
+    /// Call it inside the first context's scope.
     func saveAndMerge(_ body: (NSManagedObjectContext) throws -> Void) throws {
-        // Posted and used on this thread.
+        // The notification is posted and used on this thread.
         nonisolated(unsafe) var saved: Notification?
         let token = NotificationCenter.default.addObserver(
             forName: NSManagedObjectContext.didSaveObjectIDsNotification,

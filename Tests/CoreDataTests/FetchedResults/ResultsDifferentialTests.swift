@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Fetched results under random edits")
 struct ResultsDifferentialTests {
-    /// A request and sections to follow.
+    /// A request and its sections, whose results the test follows.
     struct Shape: Sendable, CustomTestStringConvertible {
         var predicate: String?
         var keys: [String]
@@ -30,7 +30,7 @@ struct ResultsDifferentialTests {
     ]
 
     @Test(arguments: StoreKind.allCases, shapes)
-    func `the results equal a fresh fetch, and what is told leads there`(_ kind: StoreKind, _ shape: Shape) throws {
+    func `the results equal a fresh fetch, and reported changes lead there`(_ kind: StoreKind, _ shape: Shape) throws {
         for seed in DifferentialSeeds.all.prefix(4) { try run(kind, shape, seed) }
     }
 

@@ -36,7 +36,7 @@ struct UnsortedResultsTests {
             let keys = (controller.fetchedObjects ?? []).map(\.key)
             expect(keys.count == 4 && keys.dropLast() == keys.dropLast().sorted()[...])
             expect(controller.fetchedObjects?.last === pending)
-            // What comes later is put in its place, and what goes leaves it.
+            // A later object takes its place in the order, and a deleted one leaves it.
             let later = City(context: context)
             later.name = "Lisboa"
             if let second = controller.fetchedObjects?[1] { context.delete(second) }
@@ -77,7 +77,7 @@ struct UnsortedResultsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a refreshed object is told as an update though no value differs`(_ kind: StoreKind) throws {
+    func `a refreshed object is reported as an update though no value differs`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto", "Faro"])
         let context = stack.context()

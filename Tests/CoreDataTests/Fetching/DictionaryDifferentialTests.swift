@@ -13,12 +13,12 @@ import Testing
 @testable import StrataSQL
 @testable import StrataSQLiteStore
 
-/// A store with random contents, and its objects told by their serial numbers.
+/// A store with random contents, whose objects are described by their serial numbers.
 private struct RandomStore {
     let stack: Stack
     let context: NSManagedObjectContext
     let store: OpenStore
-    /// By hierarchy and key.
+    /// The serial numbers by hierarchy and key.
     let serials: [Int: [Int64: Int64]]
 
     init(_ kind: StoreKind, _ model: NSManagedObjectModel, seed: UInt64) throws {
@@ -40,7 +40,7 @@ private struct RandomStore {
         }
     }
 
-    /// A result in which objects are told by their serial numbers.
+    /// A result with serial numbers in the place of objects.
     func told(_ results: FetchedValues) -> [[PredicateValue]] {
         (0..<results.count).map { row in
             results[row].map { value in
@@ -56,12 +56,12 @@ struct DictionaryDifferentialTests {
     private static let count = 400
 
     @Test(arguments: DifferentialSeeds.all, StoreKind.databases)
-    func `SQL, memory and the way of other stores give one answer`(_ seed: UInt64, _ kind: StoreKind) throws {
-        // One model, so that the predicates' objects and entities serve both.
+    func `SQL, memory and the evaluation for other stores give one answer`(_ seed: UInt64, _ kind: StoreKind) throws {
+        // Both stores use one model, so that objects and entities in predicates fit both.
         let model = EveryKindModel.make()
         let file = try RandomStore(kind, model, seed: seed)
         let memory = try RandomStore(.memory, model, seed: seed)
-        // Predicates by objects, and orders by keys, mean the same in both.
+        // Predicates with objects and orders by keys thus mean the same in both stores.
         expectEqual(file.serials, memory.serials)
         let planner = FetchPlanner(model: file.context.model)
         var generator = DictionaryGenerator(FetchGenerator(seed: seed, model: model))
@@ -93,14 +93,14 @@ struct DictionaryDifferentialTests {
                 }
                 run.found += inSQL.count
             } catch let error as CocoaError where error.code == .persistentStoreOperation {
-                // Among what chance makes is what makes no sense, a random order by an archive for instance.
+                // Some random requests are invalid, such as one with an order by an archive.
                 continue
             } catch {
                 run.fail("\(error)", specification, nil)
             }
         }
         expectEqual(run.failures, 0, "seed \(seed)")
-        // A test whose fetches find nothing, or make no sense, would show nothing.
+        // The test would prove nothing if its fetches found nothing or were invalid.
         expect(run.found > Self.count)
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Dictionary results that make no sense")
 struct DictionaryMisuseTests {
-    /// What a fetch of venues throws says these things, and has Apple's code.
+    /// Expects that a fetch of venues throws an error with Apple's code, whose text contains these words.
     private func expectRefusal(
         _ kind: StoreKind,
         saying words: String...,
@@ -115,7 +115,7 @@ struct DictionaryMisuseTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an order by what is not there is refused by name`(_ kind: StoreKind) throws {
+    func `an order by a property that is not there is refused by name`(_ kind: StoreKind) throws {
         try expectRefusal(kind, saying: "total", of: ["price"]) { $0.sortDescriptors = [.by("total")] }
         try expectRefusal(kind, saying: "price", of: [aggregate("count", "count:", "objectID")]) {
             $0.propertiesToGroupBy = ["price"]
@@ -133,7 +133,7 @@ struct DictionaryMisuseTests {
         }
     }
 
-    @Test func `a result type that does not fit the request's generic type is told`() throws {
+    @Test func `a result type that does not fit the request's generic type is an error`() throws {
         let guide = try VenueGuide(.memory)
         try guide.read { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-// What Apple's articles on fetching show, as their readers would write it.
+// The code of Apple's articles on fetching, as their readers would write it.
 
 @Suite("Fetching as the articles show it")
 struct FetchingArticleTests {
@@ -49,7 +49,7 @@ struct FetchingArticleTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `self == tells whether an object was deleted from the store`(kind: StoreKind) throws {
+    func `self == shows whether an object was deleted from the store`(kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         let id = try guide.read { context in
             try require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first { $0.name == "Faro" })
@@ -76,7 +76,7 @@ struct FetchingArticleTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `self IN tells of several objects in one fetch`(kind: StoreKind) throws {
+    func `self IN finds several objects in one fetch`(kind: StoreKind) throws {
         let names = try VenueGuide(kind).read { context in
             let all = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             let wanted = all.filter { $0.price == 10 }

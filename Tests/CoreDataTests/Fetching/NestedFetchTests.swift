@@ -20,7 +20,7 @@ struct NestedFetchTests {
         return request
     }
 
-    @Test func `the expression tells what it is made of`() throws {
+    @Test func `the expression gives its parts`() throws {
         let context = NSManagedObjectContext(.privateQueue)
         let request = NSFetchRequest<City>(entityName: "City")
         let expression = try require(fetch(request, in: context, countOnly: true) as? NSFetchRequestExpression)
@@ -43,7 +43,7 @@ struct NestedFetchTests {
             let list = "FETCH(FUNCTION($manager, \"request:\", \"City\"), $manager.sourceContext, NO)"
             let printed = try NSExpression(validating: list).description
             expectEqual(printed, list)
-            // Inside of a predicate as well.
+            // The expression also works inside a predicate.
             let predicate = NSPredicate(format: "name IN FETCH($request, $context, NO)")
             expectEqual(predicate.formatText, "name IN FETCH($request, $context, NO)")
         }
@@ -88,7 +88,7 @@ struct NestedFetchTests {
             request.sortDescriptors = [.by("distance")]
             request.predicate = NSPredicate(format: "city IN %@", fetch(cities("name BEGINSWITH 'L'"), in: context))
             try expectEqual(context.fetch(request).map(\.distance), [0.5, 1, 4])
-            // In memory the same predicate says the same.
+            // In memory the same predicate gives the same result.
             let all = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             expectEqual(all.filter { request.predicate?.evaluate(with: $0) == true }.count, 3)
 

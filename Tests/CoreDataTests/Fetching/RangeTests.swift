@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// What belongs to a range, in each store alike.
+/// All stores agree on which values belong to a range.
 @Suite("Bounds of ranges")
 struct RangeTests {
     private func names(_ format: String, _ stack: Stack) throws -> [String] {
@@ -25,7 +25,7 @@ struct RangeTests {
         try expectEqual(names("population < 5", stack), ["4"])
     }
 
-    // The next code point after U+D7FF is that of a surrogate, which is no character.
+    // The next code point after U+D7FF is a surrogate, which is no character.
     @Test(arguments: StoreKind.allCases)
     func `a prefix that ends before the surrogates has no others`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

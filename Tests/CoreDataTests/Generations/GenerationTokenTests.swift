@@ -8,7 +8,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import StrataSQLite
 
-/// Tokens: what they name, and whom they can pin.
+/// Tokens: the versions that they name, and the contexts that they can pin.
 @Suite("Query generation tokens")
 struct GenerationTokenTests {
     @Test func `a token pins another context to the same version (CS-180)`() throws {
@@ -25,7 +25,7 @@ struct GenerationTokenTests {
             expectEqual(second.queryGenerationToken, token)
         }
         guard stack.kind == .sqlite else { return }
-        // One connection serves both.
+        // One connection serves both contexts.
         try expectEqual(stack.pool.state.withLock { $0.snapshotCount }, 1)
     }
 
@@ -68,7 +68,7 @@ struct GenerationTokenTests {
             expectEqual(fault.name, "A")
             try context.setQueryGenerationFrom(nil)
             expectEqual(context.queryGenerationToken, nil)
-            // Realised objects are not touched.
+            // Realised objects do not change.
             expectEqual(fault.name, "A")
             context.refresh(fault, mergeChanges: true)
             expectEqual(fault.name, "B")
@@ -121,7 +121,7 @@ struct GenerationTokenTests {
         expectEqual(living, token)
         token = nil
         try context.inside { () throws in try context.setQueryGenerationFrom(nil) }
-        // Nothing but `living` holds the version any more.
+        // Only `living` still holds the version.
         try expectEqual(archived(living), living)
         let other = stack.context("other")
         try other.inside { () throws in
@@ -130,7 +130,7 @@ struct GenerationTokenTests {
         }
     }
 
-    @Test func `an archived token of a version that has gone pins nobody`() throws {
+    @Test func `an archived token of a version that has gone pins no context`() throws {
         let stack = try Stack(.database)
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()

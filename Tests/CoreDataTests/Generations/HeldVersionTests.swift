@@ -16,10 +16,10 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// What a held version costs, and when it is let go of.
+/// The costs of a held version, and the time of its release.
 @Suite("Pinned contexts: held versions")
 struct HeldVersionTests {
-    /// The guide model, with maps of venues in files of their own.
+    /// The guide model, which keeps maps of venues in separate files.
     private func modelWithExternalMaps() throws -> NSManagedObjectModel {
         let model = GuideModel.make()
         let map = try require(model.entitiesByName["Venue"]?.attributesByName["map"])
@@ -76,7 +76,7 @@ struct HeldVersionTests {
             let error = expectThrows(CocoaError.self) { try late.storedCityNames() }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("\(limit) snapshots"), true)
-            // A fault cannot throw: the error is reported.
+            // Reading a fault cannot throw, so the error is reported.
             let id = try stack.storeCity("A")
             try expectEqual(late.get(id, City.self).name, "")
         }
@@ -84,7 +84,7 @@ struct HeldVersionTests {
         contexts.removeLast()
         let names = ["A"] + Array(repeating: "new", count: limit)
         try late.inside { () throws in try expectEqual(late.storedCityNames(), names) }
-        // One version serves any number of contexts.
+        // Any number of contexts can share one version.
         let token = late.performAndWait { late.queryGenerationToken }
         for number in 1...2 * limit {
             let context = stack.context("sharing \(number)")
@@ -94,14 +94,14 @@ struct HeldVersionTests {
             }
             contexts.append(context)
         }
-        // So it does for contexts that have no token of it, even where no connection is left.
+        // Contexts without the version's token share it too, even if no connection is left.
         for number in 1...2 * limit { contexts.append(try stack.pinnedContext("newest \(number)")) }
         for context in contexts.suffix(2 * limit) {
             try context.inside { () throws in try expectEqual(context.storedCityNames(), names) }
         }
     }
 
-    @Test func `contexts that are pinned to the newest share connections as long as nobody commits`() throws {
+    @Test func `contexts that are pinned to the newest share connections as long as there is no commit`() throws {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("A")
         let pool = try stack.pool
@@ -109,7 +109,7 @@ struct HeldVersionTests {
         let limit = pool.options.connectionsPerVersion
         var contexts = try (1...limit + 20).map { try stack.pinnedContext("\($0)") }
         expectEqual(count, limit)
-        // A commit of this process, and one of another coordinator, as another process has one.
+        // One commit comes from this coordinator, and the next from another one, which stands for another process.
         _ = try stack.storeCity("B")
         contexts.append(try stack.pinnedContext("after B"))
         expectEqual(count, limit + 1)
@@ -130,7 +130,7 @@ struct HeldVersionTests {
         expectEqual(count, 0)
     }
 
-    @Test func `data in a file that another process has removed is an error for who is pinned, and never nil`()
+    @Test func `data in a file that another process has removed is an error for a pinned context, and never nil`()
         async throws
     {
         let stack = try Stack(.sqlite, model: modelWithExternalMaps())
@@ -149,7 +149,7 @@ struct HeldVersionTests {
             for venue in try other.fetch(NSFetchRequest<Venue>(entityName: "Venue")) { venue.map = new }
             try other.save()
         }
-        // As another process does, which knows nothing of the versions that are held here.
+        // Another process, which does not know the versions held here, would do the same.
         for name in old { external.remove(name) }
         let reported = Locked<[CocoaError]>([])
         stack.coordinator.unreportableErrorHandler = { error, _ in
@@ -161,7 +161,7 @@ struct HeldVersionTests {
             }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("external data file"), true)
-            // A fault cannot throw, and stays one.
+            // Reading a fault cannot throw, so the object stays a fault.
             let venue: Venue = try typed(pinned.object(with: id))
             _ = venue.map
             expect(venue.isFault && reported.withLock { $0.last?.code } == .persistentStoreOperation)
@@ -210,7 +210,7 @@ struct HeldVersionTests {
             try expectEqual(pinned.storedCityNames(), ["A", "B"])
         }
         try coordinator.remove(first)
-        // Nothing of it stays open.
+        // No file of the removed store stays open.
         expect(!FileManager.default.fileExists(atPath: folder.file("first.sqlite-wal").path))
         try pinned.inside { () throws in
             let error = expectThrows(CocoaError.self) { try pinned.storedCityNames() }
@@ -228,7 +228,7 @@ struct HeldVersionTests {
         let pool = try ConnectionPool(.file(folder.file("numbers.sqlite").path), options: options)
         try pool.write { try $0.execute("CREATE TABLE number (value INTEGER)") }
         var held: [PinnedSnapshot] = []
-        // As many as want it read the first versions.
+        // The first versions get as many readers as ask for them.
         for version in 1...9 {
             for _ in 1...20 { held.append(try pool.sharedSnapshot()) }
             if version == 1 { expectEqual(pool.state.withLock { $0.snapshotCount }, 8) }
@@ -242,7 +242,7 @@ struct HeldVersionTests {
         expectThrows(SQLiteError.self) { try pool.sharedSnapshot() }
     }
 
-    /// Who replaces and deletes what a pinned context sees.
+    /// The writer that replaces and deletes what a pinned context sees.
     enum Writer: CaseIterable {
         case context
         case batches
@@ -282,7 +282,7 @@ struct HeldVersionTests {
                 try other.save()
             }
         }
-        // A batch update keeps the new data in its rows, and a server all data.
+        // A batch update keeps the new data in its rows, and a server keeps all data there.
         let newFiles = writer == .batches || stack.kind != .sqlite ? 0 : 1
         try expectEqual(stack.externalNames().count, before.count + newFiles)
         try context.inside { () throws in
@@ -301,7 +301,7 @@ struct HeldVersionTests {
         let data = (0...2).map { Data(repeating: UInt8($0), count: 200_000) }
         let id = try stack.store(Venue.self) { venue, _ in venue.map = data[0] }
         let first = try stack.pinnedContext("first")
-        // So that the second holds another version.
+        // This change gives the second context another version.
         try stack.change(id, Venue.self) { venue, _ in venue.name = "renamed" }
         let second = try stack.pinnedContext("second")
         try stack.change(id, Venue.self) { venue, _ in venue.map = data[1] }
@@ -315,7 +315,7 @@ struct HeldVersionTests {
         try expect(stack.read(id, Venue.self) { $0.map } == data[1])
     }
 
-    @Test func `external data of rows that nobody holds goes with the save`() throws {
+    @Test func `external data of rows that no context holds goes with the save`() throws {
         let stack = try Stack(.sqlite, model: modelWithExternalMaps())
         let changed = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
         let before = try stack.externalFiles.names()
@@ -341,7 +341,7 @@ struct HeldVersionTests {
                     context.stalenessInterval = 0
                     while !isOver.load(ordering: .relaxed) {
                         guard let cities = try? context.fetch(citiesByName()) else { continue }
-                        // What one city loses another gains, in one save.
+                        // One save takes from a city and gives to another.
                         let (from, to) = (cities.randomElement(), cities.randomElement())
                         from?.population -= 1
                         to?.population += 1
@@ -379,12 +379,12 @@ struct HeldVersionTests {
 }
 
 extension Stack {
-    /// The names of these files; none on a server.
+    /// The names of the files with external data; none on a server.
     fileprivate func externalNames() throws -> Set<String> {
         kind == .sqlite ? Set(try externalFiles.names()) : []
     }
 
-    /// The data that the store keeps in files of their own.
+    /// The data that the store keeps in separate files.
     fileprivate var externalFiles: ExternalData {
         get throws {
             guard let store = coordinator.persistentStores.first as? SQLiteStore else { throw WrongClass() }

@@ -10,7 +10,7 @@ import Testing
 @testable import CoreDataMigration
 @testable import StrataArchives
 
-/// What moves a pinned context to a newer version, and what does not.
+/// The calls that move a pinned context to a newer version, and calls that do not.
 @Suite("Pinned contexts: moving on")
 struct MovingGenerationTests {
     @Test func `a save moves the context to a version that contains it (CS-181)`() throws {
@@ -25,12 +25,12 @@ struct MovingGenerationTests {
             try context.save()
             expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
         }
-        // The save has pinned at once.
+        // The save has pinned the context at once, so this city is not seen.
         _ = try stack.storeCity("D")
         try context.inside { () throws in try expectEqual(context.storedCityNames(), ["A", "B", "C"]) }
     }
 
-    @Test func `the notifications of a save tell the version that contains it (CS-126)`() throws {
+    @Test func `the notifications of a save name the version that contains it (CS-126)`() throws {
         let stack = try Stack(.database)
         let context = try stack.pinnedContext()
         let told = Locked<[NSQueryGenerationToken?]>([])
@@ -54,7 +54,7 @@ struct MovingGenerationTests {
             expect(token != nil)
             expectEqual(told.withLock { $0 }, [token, token])
         }
-        // A context that is not pinned has no version to tell of.
+        // A context that is not pinned has no version to report.
         told.withLock { $0 = [] }
         _ = try stack.storeCity("B")
         expectEqual(told.withLock { $0 }, [nil, nil])
@@ -118,7 +118,7 @@ struct MovingGenerationTests {
             try context.execute(delete)
             expectEqual(context.queryGenerationToken, token)
             try expectEqual(context.fetch(citiesByName()).map(\.population), [1, 2])
-            // To see what they have done, merge it.
+            // The context sees the changes once it merges them.
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids], into: [context])
             expect(context.queryGenerationToken != token)
             try expectEqual(context.storedCityNames(), ["B", "C"])
@@ -175,7 +175,7 @@ struct MovingGenerationTests {
             try expectEqual(context.storedCityNames(), ["A", "B"])
             expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
         }
-        // And it is pinned there.
+        // The merge has pinned the context there.
         _ = try stack.storeCity("C")
         try context.inside { () throws in try expectEqual(context.storedCityNames(), ["A", "B"]) }
         NSManagedObjectContext.mergeChanges(
@@ -196,7 +196,7 @@ struct MovingGenerationTests {
             return UncheckedBox(city)
         }
         try stack.change(id, City.self) { city, _ in city.population = 2 }
-        // Merges are enqueued in the order of the saves, before this.
+        // The merges are in the queue before this block, in the order of the saves.
         try await context.perform { () throws in
             expectEqual(city.value.population, 2)
             expect(context.queryGenerationToken != nil)
@@ -208,7 +208,7 @@ struct MovingGenerationTests {
         let stack = try Stack(.database)
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()
-        // Without a delegate the controller would not follow.
+        // Without a delegate the controller would not follow changes.
         let box = try context.inside { () throws in
             let controller = NSFetchedResultsController(
                 fetchRequest: citiesByName(),

@@ -9,7 +9,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import StrataArchives
 
-/// What a pinned context reads while others write.
+/// A pinned context reads while others write.
 @Suite("Pinned contexts: reading")
 struct PinnedReadingTests {
     @Test(arguments: StoreKind.allCases)
@@ -30,7 +30,7 @@ struct PinnedReadingTests {
         let porto = try stack.storeCity("Porto", population: 1)
         let reader = stack.context("reader")
         try reader.inside { () throws in try reader.setQueryGenerationFrom(.current) }
-        // Nothing was read yet, so this is seen.
+        // The context has read nothing yet, so it sees this city.
         let lisbon = try stack.storeCity("Lisbon", population: 2)
         try reader.inside { () throws in try expectEqual(reader.count(for: citiesByName()), 2) }
         try stack.change(porto, City.self) { city, _ in
@@ -65,7 +65,7 @@ struct PinnedReadingTests {
         }
     }
 
-    @Test func `an object that somebody else deletes stays readable (CS-185)`() throws {
+    @Test func `an object that another context deletes stays readable (CS-185)`() throws {
         let stack = try Stack(.database)
         let (city, venue) = try stack.storeCityWithVenues()
         let reader = try stack.pinnedContext()
@@ -178,7 +178,7 @@ struct PinnedReadingTests {
         var rows: [[String]] = []
         for try await batch in reader.rows(for: citiesByName(), batchSize: 10) {
             rows.append(batch.map { $0["name"] as? String ?? "" })
-            // Others read and write between two batches.
+            // Other contexts read and write between two batches.
             _ = try stack.storeCity("more")
             let count = try await reader.perform { try reader.count(for: citiesByName()) }
             expectEqual(count, 25)
@@ -237,7 +237,7 @@ struct PinnedReadingTests {
             try reader.setQueryGenerationFrom(.current)
             try expectEqual(reader.count(for: citiesByName()), 1)
         }
-        // By another coordinator, so that this one's row cache knows nothing of it.
+        // Another coordinator makes the change, so that the row cache here does not know of it.
         let second = try stack.secondCoordinator()
         let elsewhere = NSManagedObjectContext(.privateQueue)
         elsewhere.persistentStoreCoordinator = second

@@ -81,7 +81,7 @@ struct AppleHistoryTests {
     }
 
     @Test
-    func `where it began is not kept, as nobody knows`() throws {
+    func `where it began is not kept, as it is unknown`() throws {
         let metadata = coordinator.metadata(for: coordinator.persistentStores[0])
         expect(metadata[StoreMetadata.historyBaselineKey] == nil)
     }

@@ -65,7 +65,7 @@ struct BatchHistoryTests {
     }
 
     @Test
-    func `a batch update tells the rows it has changed and the properties (CS-176)`() throws {
+    func `a batch update records the rows it has changed and the properties (CS-176)`() throws {
         let stack = try Stack.recording()
         try insertCities(10, on: stack)
         let token = try stack.currentToken
@@ -85,7 +85,7 @@ struct BatchHistoryTests {
     }
 
     @Test
-    func `a batch delete tells the rows that went, and what is kept of them (CS-176)`() throws {
+    func `a batch delete records the rows that went, and what is kept of them (CS-176)`() throws {
         let stack = try Stack.recording()
         try stack.write { context in
             let city = City(context: context)
@@ -107,7 +107,7 @@ struct BatchHistoryTests {
         let venues = deleted.filter { $0.changedObjectID.entity.name != "Photo" }
         expectEqual(Set(venues.compactMap { $0.tombstone?["name"] as? String }), ["venue 0", "venue 1"])
         expect(deleted.count == 4 && venues.count == 2)
-        // The city has lost venues, though its row is as it was.
+        // The city has lost venues, though its row has not changed.
         let others = changes.filter { $0.changeType != .delete }
         expectEqual(others.map { $0.changedObjectID.entity.name }, ["City"])
         expectEqual(others.first?.updatedProperties?.map(\.name), ["venues"])
@@ -152,7 +152,7 @@ struct BatchHistoryTests {
         ("Tag", "TRUEPREDICATE"), ("Photo", "venue.price > 4"), ("Licence", "TRUEPREDICATE"),
         ("User", "email == 'user 1'"),
     ])
-    func `a batch delete tells what the deletion of the objects tells (CS-176)`(_ entity: String, _ predicate: String)
+    func `a batch delete records what deleting the objects records (CS-176)`(_ entity: String, _ predicate: String)
         throws
     {
         func told(_ delete: (Stack, NSFetchRequest<any NSFetchRequestResult>) throws -> Void) throws -> [String] {

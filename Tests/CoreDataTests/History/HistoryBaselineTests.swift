@@ -41,7 +41,7 @@ struct HistoryBaselineTests {
     }
 
     @Test
-    func `rows that were there are taken as they are, and those that come have to be in the history`() throws {
+    func `rows from before are taken as they are, and later ones have to be in the history`() throws {
         let stack = try begunLater()
         try expectEqual(baseline(stack.coordinator)?["City"], 2)
         try expectEqual(stack.verificationProblems(), [])
@@ -64,7 +64,8 @@ struct HistoryBaselineTests {
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
         try expectEqual(baseline(stack.coordinator)?["City"], 3)
         try stack.saveCity()
-        // As Apple's framework may save an object whose key it has reserved before: nobody can tell when it came.
+        // Apple's framework may save an object whose key it has reserved before. The time of the insertion is then
+        // unknown.
         try stack.sql("INSERT INTO ZCITY (Z_PK, Z_ENT, Z_OPT, ZNAME) SELECT 2, Z_ENT, 1, 'x' FROM ZCITY")
         try expectEqual(stack.verificationProblems(), [])
     }
@@ -110,7 +111,7 @@ struct HistoryBaselineTests {
     func `a migrated store has its own beginning, or none`(_ tracks: Bool) throws {
         let stack = try begunLater()
         let id = try stack.saveCity("Ulm")
-        // The copy has its version, and no update in its history.
+        // The copy has this object's version, but no update in its history.
         try stack.change(id, City.self) { city, _ in city.name = "Rome" }
         let url = stack.folder.appendingPathComponent("new.sqlite")
         try stack.coordinator.migratePersistentStore(

@@ -28,8 +28,7 @@ struct HistoryFetchTests {
     func `history can be asked after a date, a token or a transaction`() throws {
         let stack = try Stack.recording()
         for _ in 0..<3 { try stack.saveCity() }
-        // Times of one's own, so that none is the same.
-        // They get their numbers.
+        // Reading gives the transactions their numbers, from which each gets a different time.
         _ = try stack.transactions()
         try stack.sql(
             "UPDATE ATRANSACTION SET ZTIMESTAMP = Z_PK * 100",
@@ -104,7 +103,7 @@ struct HistoryFetchTests {
     func `deleting before a transaction or a date, and counting what went`() throws {
         let stack = try Stack.recording()
         for _ in 0..<5 { try stack.saveCity("city", author: "author") }
-        // They get their numbers.
+        // Reading gives the transactions their numbers.
         _ = try stack.transactions()
         try stack.sql(
             "UPDATE ATRANSACTION SET ZTIMESTAMP = Z_PK * 100",
@@ -157,7 +156,7 @@ struct HistoryFetchTests {
             expectEqual(error.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 3)
             expect(error.localizedDescription.contains("3"))
         }
-        // Its own transaction is gone, but none after it.
+        // The token's transaction is gone, but none after it.
         try expectEqual(stack.transactions(after: all[1].token).map(\.transactionNumber), [3, 4])
         try expectEqual(stack.transactions(after: all[2].token).map(\.transactionNumber), [4])
         try expect(stack.transactions(after: all[3].token).isEmpty)
@@ -184,7 +183,7 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `numbers of purged transactions and changes are not used again by who opens the store next (CS-205)`() throws {
+    func `numbers of purged transactions and changes are not used again once the store is reopened (CS-205)`() throws {
         let stack = try Stack.recording()
         for _ in 0..<3 { try stack.saveCity() }
         let used = try Set(stack.changes().map(\.changeID))

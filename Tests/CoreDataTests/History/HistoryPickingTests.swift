@@ -6,11 +6,12 @@ import Testing
 @Suite("Transactions that are picked out of a history")
 struct HistoryPickingTests {
     private let stack: Stack
-    /// The place before all transactions, and that after each.
+    /// The token before all transactions, and the token after each of them.
     private let tokens: [NSPersistentHistoryToken]
 
-    /// Six transactions: an insertion each, by "a", "b", "a", "b", "a" and "b"; the first two from a context "x", the
-    /// others from "y".
+    /// Makes six transactions with an insertion each, by "a", "b", "a", "b", "a" and "b".
+    ///
+    /// The first two come from a context "x", and the others from "y".
     init() throws {
         let stack = try Stack.recording()
         var tokens = [try stack.currentToken]
@@ -31,7 +32,7 @@ struct HistoryPickingTests {
         }
     }
 
-    /// Makes a deletion pick out what a format matches.
+    /// Restricts a deletion to the transactions that match a format.
     private func picking(
         _ format: String,
         _ request: NSPersistentHistoryChangeRequest = .deleteHistory(before: Date.distantFuture)
@@ -51,7 +52,8 @@ struct HistoryPickingTests {
         try stack.transactions(after: token).map(\.transactionNumber)
     }
 
-    /// Checks that the tokens from a number on give what is left after them, and that those before have expired.
+    /// Checks that the tokens from a number on give the transactions left after them, and that earlier tokens have
+    /// expired.
     private func check(_ left: [Int64], tokensFrom first: Int = 0) throws {
         try expectEqual(numbers(), left)
         let last = try require(try stack.currentToken.transactionNumbers.values.first)
@@ -120,7 +122,7 @@ struct HistoryPickingTests {
         let early = picking("author == 'a'", .deleteHistory(before: tokens[3]))
         try expectEqual(stack.coordinator.result(early) as? Int, 1)
         try check([2, 3, 4, 5, 6])
-        // By its own time each, whatever stays before it.
+        // Each transaction's own time counts, whatever stays before it.
         let date = Date(timeIntervalSinceReferenceDate: 500)
         try expectEqual(stack.coordinator.result(picking("TRUEPREDICATE", .deleteHistory(before: date))) as? Int, 2)
         try check([2, 5, 6])
@@ -222,7 +224,7 @@ struct HistoryPickingTests {
 
     @Test
     func `a purge by others, who know of no holes, lets tokens expire`() throws {
-        // A server is shared with this framework only.
+        // Only this framework uses a server's store.
         guard stack.kind == .sqlite else { return }
         try pick([1, 2])
         try check([3, 4, 5, 6])
@@ -286,7 +288,7 @@ struct HistoryPickingTests {
             }
             return (object as? NSPersistentHistoryTransaction)?.author == "a"
         }
-        // Number 1 is gone already, and number 7 came too late.
+        // Number 1 is gone already, and number 7 is too late.
         try expectEqual(stack.coordinator.result(request) as? Int, 2)
         try check([4, 6, 7])
         try expectEqual(second.transactions(after: tokens[0]).map(\.transactionNumber), [4, 6, 7])
@@ -360,7 +362,7 @@ struct HistoryPickingTests {
     }
 
     @Test
-    func `a request for changes ends behind the transactions of which all was told`() throws {
+    func `a request for changes ends behind the transactions that were reported completely`() throws {
         try stack.write { context in
             for _ in 0..<3 { City(context: context).name = "Porto" }
             let city = City(context: context)

@@ -8,7 +8,9 @@ struct HistoryPortionTests {
     private let stack: Stack
     private static let count: Int64 = 1300
 
-    /// Transactions 1 to 1300, each with a change of the same city, every hundredth by "a".
+    /// Makes the transactions 1 to 1300, each with a change of the same city.
+    ///
+    /// Every hundredth is by "a".
     init() throws {
         stack = try Stack.recording()
         try stack.saveCity(author: "b")
@@ -17,7 +19,7 @@ struct HistoryPortionTests {
             city.name = "changed"
             return city
         }
-        // They get their numbers.
+        // Reading gives the transactions their numbers.
         _ = try stack.transactions()
         try stack.sql(
             """
@@ -87,7 +89,7 @@ struct HistoryPortionTests {
     }
 
     @Test
-    func `a count tells as many as there are`() throws {
+    func `a count gives as many as there are`() throws {
         func count(_ request: NSPersistentHistoryChangeRequest) throws -> Int? {
             request.resultType = .count
             return try stack.coordinator.result(request) as? Int
@@ -154,7 +156,7 @@ struct HistoryPortionTests {
         let picking = NSPredicate { _, _ in
             if !hasPicked.current {
                 hasPicked.update { $0 = true }
-                // One of each portion.
+                // This deletes one transaction of each portion.
                 #expect(throws: Never.self) {
                     let request = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
                     request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest

@@ -8,7 +8,7 @@ struct HistoryPredicateTests {
     private let stack: Stack
     private let city: NSManagedObjectID
 
-    /// Four transactions: two cities by "a" and "b", a change by "a", a deletion without an author.
+    /// Makes four transactions: "a" and "b" insert a city each, "a" changes one, and a deletion has no author.
     init() throws {
         stack = try Stack.recording()
         city = try stack.saveCity("one", author: "a")
@@ -137,7 +137,8 @@ struct HistoryPredicateTests {
         try expectEqual(transactions("%@ < token", second), [3, 4])
         try expectEqual(transactions("token > %@ AND author != nil", second), [3])
         try expectEqual(transactions("NOT token > %@", second), [1, 2])
-        // Of another token that of the transaction's store counts; a store that it does not name has been read nowhere.
+        // A token counts with its number for the transaction's store. If it does not name the store, then nothing of
+        // the store has been read.
         let more = NSPersistentHistoryToken(
             transactionNumbers: second.transactionNumbers.merging(["other": 9]) { $1 }
         )

@@ -106,7 +106,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `an update tells the changed properties, attributes and relationships (CS-191)`() throws {
+    func `an update names the changed properties, attributes and relationships (CS-191)`() throws {
         let stack = try Stack.recording()
         let city = try stack.saveCity()
         let venue = try stack.write { context in
@@ -192,7 +192,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `a tombstone leaves out what was nil, and holds what was in a file of its own`() throws {
+    func `a tombstone leaves out what was nil, and holds what was in an external file`() throws {
         let model = GuideModel.make()
         let map = try require(model.entitiesByName["Venue"]?.attributesByName["map"])
         map.allowsExternalBinaryDataStorage = true
@@ -327,7 +327,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `a copied store starts a history of its own, and a replaced one brings the other's`() throws {
+    func `a copied store starts a new history, and a replaced one brings the other's`() throws {
         let stack = try Stack.recording(HistoryModels.guide(), .sqlite)
         let id = try stack.saveCity()
         try stack.change(id, City.self) { city, _ in city.name = "new" }
@@ -349,9 +349,9 @@ struct HistoryRecordingTests {
     }
 }
 
-/// An option's value on its way into a test.
+/// An option's value that is passed to a test.
 struct UncheckedOption: @unchecked Sendable, CustomTestStringConvertible {
-    // @unchecked Sendable: constants that nobody changes.
+    // @unchecked Sendable: constants that no code changes.
     let value: Any
     var testDescription: String { "\(type(of: value))" }
 }

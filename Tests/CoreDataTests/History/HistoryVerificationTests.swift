@@ -53,7 +53,7 @@ struct HistoryVerificationTests {
         ("DELETE FROM ATRANSACTION WHERE Z_PK = 3", "of no transaction"),
         ("DELETE FROM ATRANSACTIONSTRING", "no text of"),
         ("UPDATE Z_PRIMARYKEY SET Z_MAX = 1 WHERE Z_ENT = 16002", "counter of TRANSACTION"),
-        // Lost as a whole, and so that no insertion before them tells where the history begins.
+        // Here all insertions are lost, so that none of them shows where the history begins.
         ("DELETE FROM ACHANGE WHERE ZCHANGETYPE = 0", "without an insertion"),
         ("DELETE FROM ACHANGE WHERE ZENTITYPK = 1 AND ZCHANGETYPE = 0", "without an insertion"),
         (

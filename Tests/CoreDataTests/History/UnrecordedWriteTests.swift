@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Writes that a history would miss")
 struct UnrecordedWriteTests {
-    /// A store without a history, in which there is a city.
+    /// A store without a history, which contains a city.
     private func stack() throws -> (stack: Stack, city: NSManagedObjectID) {
         let stack = try Stack(.sqlite, model: HistoryModels.guide())
         return (stack, try stack.saveCity("Porto"))
@@ -24,11 +24,11 @@ struct UnrecordedWriteTests {
             expectEqual(error?.localizedDescription.contains("NSPersistentHistoryTrackingKey"), true)
             expect(city.hasChanges && city.name == "new")
             expect(stack.store.isReadOnly)
-            // Nothing is there that the history does not tell.
+            // The store contains nothing that the history lacks.
             try expect(other.transactions().isEmpty)
             try expectEqual(stack.column("SELECT ZNAME FROM ZCITY"), ["Porto"])
         }
-        // It can be read all the same.
+        // The store can be read nevertheless.
         try expect(stack.verificationProblems().isEmpty)
         let reader = stack.context()
         try reader.performAndWait { () throws in
@@ -51,7 +51,7 @@ struct UnrecordedWriteTests {
     }
 
     @Test
-    func `tables of others that are no history keep nobody from saving`() throws {
+    func `tables of others that are no history keep no context from saving`() throws {
         let (stack, _) = try stack()
         try stack.sql("CREATE TABLE FOREIGN_NOTES (TEXT VARCHAR)")
         try stack.saveCity("Braga")

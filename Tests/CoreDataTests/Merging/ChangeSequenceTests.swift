@@ -8,7 +8,7 @@ struct ChangeSequenceTests {
     // MARK: - context.changes
 
     @Test(arguments: StoreKind.allCases)
-    func `a context tells what it has saved and what it has merged, in order`(_ kind: StoreKind) async throws {
+    func `a context reports what it has saved and what it has merged, in order`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("old")
         let context = stack.context()
@@ -30,7 +30,7 @@ struct ChangeSequenceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the context shows what a message tells`(_ kind: StoreKind) async throws {
+    func `the context shows what a message reports`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("0", population: 0)
         let context = stack.context()
@@ -49,7 +49,7 @@ struct ChangeSequenceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `messages that nobody has asked for are told as one`(_ kind: StoreKind) async throws {
+    func `messages that were not yet asked for arrive as one`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("old")
         let context = stack.context()
@@ -77,7 +77,7 @@ struct ChangeSequenceTests {
         await expectEqual(changes.next()?.deletedObjectIDs, [id])
     }
 
-    @Test func `of more rows than a message names it tells only that there were many`() async throws {
+    @Test func `for more rows than a message names it reports only that there were many`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         var changes = context.changes.makeAsyncIterator()

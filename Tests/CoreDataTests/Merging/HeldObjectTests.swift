@@ -11,10 +11,10 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import StrataArchives
 
-/// What contexts tell of their objects: as if they held them weakly.
-@Suite("Objects that somebody holds")
+/// Contexts report their objects as if they held them weakly.
+@Suite("Objects that are held")
 struct HeldObjectTests {
-    /// Saves a change of some rows in a context of its own, and gives its did-save notification.
+    /// Saves a change of some rows in another context, and gives its did-save notification.
     private func saved(_ stack: Stack, _ body: (NSManagedObjectContext) throws -> Void) throws -> Notification {
         let context = stack.context("writer")
         let log = NotificationLog([.NSManagedObjectContextDidSave], of: context)
@@ -32,7 +32,7 @@ struct HeldObjectTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `registered objects are those that somebody holds, and those with changes`(_ kind: StoreKind) throws {
+    func `registered objects are those that are held, and those with changes`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto", "Faro", "Braga"])
         let context = stack.context()
@@ -55,7 +55,7 @@ struct HeldObjectTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a reset names all registered objects, whether or not somebody has asked for their IDs`(_ kind: StoreKind)
+    func `a reset names all registered objects, whether or not their IDs were asked for`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -74,7 +74,7 @@ struct HeldObjectTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a merge tells of updates and deletions of held objects only`(_ kind: StoreKind) throws {
+    func `a merge reports updates and deletions of held objects only`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto", "Faro", "Braga", "Lagos"])
         let context = stack.context()
@@ -99,14 +99,14 @@ struct HeldObjectTests {
             expectEqual(log.entries[0].objects(NSDeletedObjectsKey), [second])
             expectEqual(log.entries[1].ids(NSUpdatedObjectIDsKey), [ids[0], ids[2]])
             expectEqual(log.entries[1].ids(NSRefreshedObjectIDsKey), [ids[0]])
-            // What nobody held shows what is stored.
+            // Objects that were not held show what is stored.
             try expectEqual(context.get(ids[2], City.self).population, 77)
             expectThrows(CocoaError.self) { try context.existingObject(with: ids[3]) }
         }
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an object that a merge has left as a fault is told as refreshed once, until somebody reads it`(
+    func `an object that a merge has left as a fault is reported as refreshed once, until it is read`(
         _ kind: StoreKind
     )
         throws
@@ -137,7 +137,7 @@ struct HeldObjectTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a controller follows a fault that is not told as refreshed again`(_ kind: StoreKind) throws {
+    func `a controller follows a fault that is not reported as refreshed again`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto")
         let context = stack.context()

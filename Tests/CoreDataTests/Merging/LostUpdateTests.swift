@@ -5,14 +5,14 @@ import Testing
 
 @Suite("No update is lost")
 struct LostUpdateTests {
-    /// Adds one to a stored number, upon what others have added.
+    /// Adds one to a stored number, and keeps what others have added.
     private static func increment(_ context: NSManagedObjectContext, _ id: NSManagedObjectID) throws {
         while true {
             do {
                 try (context.existingObject(with: id) as? City)?.population += 1
                 return try context.save()
             } catch let error as CocoaError where error.code == .managedObjectMerge {
-                // What was added is taken back, and added to what is stored now.
+                // The addition is undone, and made again to the value that is now stored.
                 context.rollback()
                 context.refreshAllObjects()
             }

@@ -7,7 +7,7 @@ private typealias Tag = TestSupport.Tag
 
 @Suite("Merging what other contexts have saved")
 struct MergeTests {
-    /// Saves `body`'s changes in a context of its own and gives the did-save notification, of objects or of IDs.
+    /// Saves `body`'s changes in another context and gives the did-save notification, of objects or of IDs.
     private func save(
         _ stack: Stack,
         _ name: Notification.Name = .NSManagedObjectContextDidSave,
@@ -27,7 +27,7 @@ struct MergeTests {
     ]
 
     @Test(arguments: StoreKind.allCases, names)
-    func `a merged insertion is reachable, told and reported by ID (CS-127, 128, 135)`(
+    func `a merged insertion is reachable, and is reported as an object and by ID (CS-127, 128, 135)`(
         _ kind: StoreKind,
         _ name: Notification.Name
     ) throws {
@@ -48,7 +48,7 @@ struct MergeTests {
             expect(city?.isFault == true && city?.managedObjectContext === context)
             expectEqual(city?.name, "new")
             expectEqual(log.entries[1].ids(NSInsertedObjectIDsKey), Set(inserted.map(\.objectID)))
-            // CS-132
+            // CS-132: the merge leaves no changes.
             expect(!context.hasChanges)
         }
     }
@@ -81,10 +81,10 @@ struct MergeTests {
             expectEqual(cities.map(\.name), ["edited!", "read!", "fault!"])
             expectEqual(cities.map(\.population), [7, 9, 9])
             expectEqual(context.updatedObjects, [cities[0]])
-            // Objects known only as faults count as changed: user demand 14.
+            // Objects that are known only as faults count as changed: user demand 14.
             expectEqual(log.entries[0].objects(NSRefreshedObjectsKey), [cities[0], cities[1], cities[2]])
             expectEqual(log.entries[1].ids(NSUpdatedObjectIDsKey), Set(ids))
-            // The edit is made upon the merged version.
+            // The edit belongs to the merged version, so the save meets no conflict.
             try context.save()
         }
         try expectEqual(stack.read(ids[0], City.self) { "\($0.name) \($0.population)" }, "edited! 7")
@@ -117,7 +117,7 @@ struct MergeTests {
             expectEqual(log.entries[0].objects(NSDeletedObjectsKey), [venue])
             try expect(context.all(Venue.self).isEmpty)
             expect(city.venues.isEmpty && tag.venues.isEmpty)
-            // CS-132: there is nothing to save about it.
+            // CS-132: the deletion leaves nothing to save.
             expect(!context.hasChanges && context.deletedObjects.isEmpty)
             try context.save()
         }
@@ -140,7 +140,7 @@ struct MergeTests {
             let venue = try context.get(venueID, Venue.self)
             let (from, to) = (try context.get(fromID, City.self), try context.get(toID, City.self))
             expect(from.venues == [venue] && to.venues.isEmpty && venue.photos.map(\.title) == ["a", "b"])
-            // An unsaved member stays.
+            // An unsaved member stays in the relationship.
             let own = Venue(context: context)
             own.city = to
             let saved = try save(stack) { other in
@@ -207,7 +207,7 @@ struct MergeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was changed before a merge is an event of its own`(_ kind: StoreKind) throws {
+    func `what was changed before a merge is a separate event`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity()
         let context = stack.context()
@@ -223,9 +223,9 @@ struct MergeTests {
         }
     }
 
-    // MARK: - From elsewhere
+    // MARK: - Changes from other coordinators
 
-    /// The forms in which changes come from elsewhere.
+    /// The forms in which another coordinator's changes arrive.
     enum Form: String, CaseIterable, Sendable {
         case ids
         case uris
@@ -295,7 +295,7 @@ struct MergeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what nobody knows is left out (CS-133)`(_ kind: StoreKind) throws {
+    func `IDs of unknown objects are left out (CS-133)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity()
         let context = stack.context()

@@ -5,13 +5,13 @@ import Testing
 
 @Suite("Blocks that are run anew after a conflict")
 struct RetryingTests {
-    /// Takes from a city's population in a context of its own.
+    /// Takes from a city's population in another context.
     private func take(_ count: Int64, from id: NSManagedObjectID, _ stack: Stack) throws {
         try stack.change(id, City.self) { city, _ in city.population -= count }
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `two who take from one number both count`(_ kind: StoreKind) async throws {
+    func `two contexts that take from one number both count`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto", population: 100)
         let context = stack.context()

@@ -8,7 +8,7 @@ struct SaveVariantTests {
     // MARK: - Merging
 
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `when save(mergingInto:) returns, the named contexts show what was saved, told once (user demand 14)`(
+    func `when save(mergingInto:) returns, the named contexts show what was saved, reported once (user demand 14)`(
         _ kind: StoreKind,
         _ isFollowing: Bool
     ) async throws {
@@ -27,7 +27,7 @@ struct SaveVariantTests {
         let context = stack.context("background")
         try await context.perform { try context.get(id, City.self).name = "new" }
         try await context.save(mergingInto: views + [context])
-        // At once, before the queues have done anything else.
+        // This holds at once, before the queues have run anything else.
         expectEqual(logs.map(\.entries.count), [1, 1])
         for (view, city) in zip(views, cities) { await view.perform { expectEqual(city.value.name, "new") } }
         expectEqual(logs.map(\.entries.count), [1, 1])
@@ -35,7 +35,7 @@ struct SaveVariantTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a save without changes, or into no context, waits for nobody`(_ kind: StoreKind) async throws {
+    func `a save without changes, or into no context, does not wait`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let (context, view) = (stack.context(), stack.context())
         let log = NotificationLog(.ofContexts, of: view)
@@ -79,7 +79,7 @@ struct SaveVariantTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a child's save is merged into its siblings, and told as its change`(_ kind: StoreKind) async throws {
+    func `a child's save is merged into its siblings, and reported as its change`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let parent = stack.context("parent")
         let children = ["child", "sibling"].map { name in
@@ -140,7 +140,7 @@ struct SaveVariantTests {
     // MARK: - Trying again
 
     @Test(arguments: StoreKind.allCases)
-    func `a retried save keeps the edits made here upon what others have saved (user demand 12)`(_ kind: StoreKind)
+    func `a retried save keeps the edits made here on top of what others have saved (user demand 12)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -173,7 +173,7 @@ struct SaveVariantTests {
                 let account = try context.get(id, City.self)
                 account.population -= 10
                 try stack.change(id, City.self) { account, _ in account.population = theirs }
-                // Nor does it the second time, when the newer value is known.
+                // The second save does not overwrite it either, though the newer value is known by then.
                 for _ in 0..<2 {
                     let error = expectThrows(CocoaError.self) { try context.save(retrying: 3) }
                     expectEqual(error?.code, .managedObjectMerge)
@@ -241,7 +241,8 @@ struct SaveVariantTests {
             try expectEqual(titles(), ["b", "a", "c"])
             context.refresh(venue, mergeChanges: false)
 
-            // An order that only one side has changed is no conflict, nor are members that both have added.
+            // An order that only one side has changed is no conflict. Members that both sides have added are none
+            // either.
             venue.photos = [venue.photos[2], venue.photos[0], venue.photos[1]]
             try stack.change(id, Venue.self) { venue, _ in venue.price = 6 }
             try context.save(retrying: 3)
@@ -259,7 +260,7 @@ struct SaveVariantTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `it gives up after as many retries as it was told`(_ kind: StoreKind) throws {
+    func `it gives up after the given number of retries`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("contested")
         let context = stack.context()
@@ -268,7 +269,7 @@ struct SaveVariantTests {
             city.population = 5
             var attempts = 0
             let token = whenPosted(.NSManagedObjectContextWillSave, by: context) {
-                // Somebody else is always faster.
+                // Another context is always faster.
                 attempts += 1
                 #expect(throws: Never.self) { try stack.change(id, City.self) { city, _ in city.name += "!" } }
             }

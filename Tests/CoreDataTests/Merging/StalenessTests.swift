@@ -5,9 +5,10 @@ import Testing
 
 @Suite("How old a row may be")
 struct StalenessTests {
-    /// A city that another coordinator changes behind the row cache of the first one.
+    /// A city that another coordinator changes without the knowledge of the first one's row cache.
     ///
-    /// Nothing tells that it has: on a server, as there is no history, and in a file, as the journal is another than the write-ahead log.
+    /// Nothing reports the change: a server keeps no history here, and a file has another journal than the write-ahead
+    /// log.
     private func withStaleCity(_ body: (Stack, NSManagedObjectContext, City, NSManagedObjectID) throws -> Void) throws {
         let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["journal_mode": "DELETE"]]
         let stack = try Stack(.database, model: GuideModel.make(), options: StoreKind.isPostgreSQL ? nil : options)
@@ -40,7 +41,7 @@ struct StalenessTests {
     func `a row that another coordinator has overwritten is not used, whatever the interval (CS-71)`(
         _ interval: TimeInterval
     ) throws {
-        // Only the write-ahead log tells at once.
+        // Only the write-ahead log shows it at once.
         try withStaleCity(of: Stack(.sqlite), nil) { stack, context, city, id in
             context.stalenessInterval = interval
             expectEqual(city.name, "old")

@@ -57,13 +57,13 @@ struct UnreadableStoreTests {
             }
             expectEqual(broken.reported().count, 2)
             expect(cities[0].isFault && cities[0].name == "plain!")
-            // Changes stay, upon what they were made upon.
+            // Changes stay, with the version on which they were made.
             expect(cities[1].name == "edited" && cities[1].population == 5)
             try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [cities[1]])
         }
     }
 
-    @Test func `objects of which nobody knows what has changed become faults if they cannot be read`() throws {
+    @Test func `objects with unknown changes become faults if they cannot be read`() throws {
         let ids = try ["plain", "edited"].map { try stack.storeCity($0, population: 1) }
         let context = stack.context()
         let entry = try require(stack.coordinator.openStores.first)
@@ -99,7 +99,7 @@ struct UnreadableStoreTests {
             expect(!broken.reported().isEmpty)
             expect(!cities[0].isDeleted && !cities[1].isDeleted)
             expectEqual(cities[0].name, "kept")
-            // What is really gone shows when it is read.
+            // An object that is really gone shows that when it is read.
             expect(cities[1].value(forKey: "name") == nil && cities[1].isDeleted)
         }
     }
@@ -177,7 +177,7 @@ struct UnreadableStoreTests {
                 expectThrows(CocoaError.self) { try context.save() }
             }
             expect(venues[0].isDeleted && context.hasChanges)
-            // What comes between has rules of its own.
+            // A second deletion comes before the save, which applies its rules as well.
             context.delete(venues[1])
             context.processPendingChanges()
             try context.save()

@@ -11,12 +11,12 @@ import Testing
 struct AssociationGroupTests {
     typealias Pair = AssociationGroup.Pair
 
-    /// What the group says of each key, against a list of the pairs.
+    /// Compares the group's answer for each key with a list of the pairs.
     private func check(_ pairs: [Pair], _ note: String) {
         var group = AssociationGroup(source: 1, destination: 2)
         for (number, pair) in pairs.enumerated() {
             group.append(pair)
-            // Questions in between, since those put the pairs in order.
+            // These reads come between the insertions, since a read puts the pairs in order.
             if number % 7 == 0 { group.forEachDestination(of: pair.source) { _ in } }
         }
         expectEqual(group.count, pairs.count, "\(note)")
@@ -30,7 +30,7 @@ struct AssociationGroupTests {
             group.forEachSource(of: key) { found.append($0) }
             expectEqual(found, pairs.filter { $0.destination == key }.map(\.source), "\(note), destination \(key)")
         }
-        // All of them in windows, each once.
+        // Windows over the group give each pair once.
         var seen: [[Int64]] = []
         for start in stride(from: 0, to: pairs.count, by: 5) {
             group.forEachPair(in: start..<min(start + 5, pairs.count)) { seen.append([$0.source, $0.destination]) }
@@ -53,7 +53,7 @@ struct AssociationGroupTests {
         check((0..<40).map { Pair(source: $0, destination: $0 / 3) }, "one of three")
         let first = (1...20).map { Pair(source: $0, destination: $0) }
         check(first + first.map { Pair(source: $0.source, destination: 40 - $0.source) }, "all of them once more")
-        // The second pair fails to come in order by its destination alone; the third has its source.
+        // The second pair is out of order by its destination alone. The third pair has the same source.
         let late: [(Int64, Int64)] = [(1, 9), (5, 3), (5, 12)]
         check(late.map { Pair(source: $0.0, destination: $0.1) }, "late")
     }

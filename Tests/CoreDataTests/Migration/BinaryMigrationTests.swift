@@ -10,7 +10,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import CoreDataOperations
 
-/// A store that is one file, read and written as a whole, goes from one version to the next by its objects.
+/// Migrations of a store that is one file: it is read and written as a whole, and migrated object by object.
 @Suite("Migration of binary stores")
 struct BinaryMigrationTests {
     private let scratch: ScratchFolder
@@ -18,7 +18,9 @@ struct BinaryMigrationTests {
     private let models: [NSManagedObjectModel]
     private var url: URL { scratch.file("shop.binary") }
 
-    /// Two versions in a folder, whose second renames an attribute and adds one that is required.
+    /// Makes a folder with two versions.
+    ///
+    /// The second renames an attribute and adds a required one.
     init() throws {
         scratch = try ScratchFolder()
         let folder = scratch.file("Shop.xcdatamodeld")
@@ -88,7 +90,7 @@ struct BinaryMigrationTests {
             objects[0].setValue("changed", forKey: "name")
             try context.save()
         }
-        // What it has become needs no option any more.
+        // The migrated store needs no option any more.
         try expectEqual(use(2) { try $0.all("A").count }, 2)
         let after = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .binary, at: url)
         expectEqual(after[NSStoreUUIDKey] as? String, before[NSStoreUUIDKey] as? String)
@@ -116,9 +118,9 @@ struct BinaryMigrationTests {
         try expectEqual(copies.map { try Data(contentsOf: $0) }, [before])
     }
 
-    /// M-14: the program takes upon itself that the layouts agree.
+    /// M-14: the program takes responsibility for the agreement of the layouts.
     @Test(arguments: [StoreKind.migrating])
-    func `m014 without the check of versions a store is opened as it is, and migrated by nobody`(_ kind: StoreKind)
+    func `m014 without the check of versions a store is opened as it is, and not migrated`(_ kind: StoreKind)
         throws
     {
         let store = try AgingStore(kind)
@@ -130,11 +132,11 @@ struct BinaryMigrationTests {
         try store.use(named("2"), ignoring) { context throws in
             try expectEqual(context.all("A").map { $0.value(forKey: "n") as? String }, ["kept"])
         }
-        // It has kept its version: nothing was migrated.
+        // The store has kept its version, so nothing was migrated.
         try store.use(named("1"), [NSMigratePersistentStoresAutomaticallyOption: false]) { context throws in
             try expectEqual(context.all("A").count, 1)
         }
-        // A layout that differs is an error where the rows are read, or where the store is opened.
+        // A layout that differs leads to an error when the rows are read, or when the store is opened.
         let other = "<entity name=\"A\"><attribute name=\"other\" optional=\"YES\" attributeType=\"String\"/></entity>"
         expectThrows(CocoaError.self) {
             try store.use(other, ignoring) { try $0.all("A").first?.value(forKey: "other") }

@@ -14,7 +14,7 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// Statements that nobody has measured with Apple's framework, as decided here.
+/// Statements that were not measured with Apple's framework, but decided here.
 @Suite("Migrations, as decided")
 struct DecidedMigrationTests {
     private static func entity(_ properties: String, _ rest: String = "") -> String {
@@ -33,7 +33,7 @@ struct DecidedMigrationTests {
         try expectEqual(store.problems(next), [])
     }
 
-    @Test func `m043 another transformer is no other version, and bytes stay with another change`() throws {
+    @Test func `m043 another transformer makes no new version, and bytes stay with another change`() throws {
         func lines(_ transformer: String, _ more: String = "") -> String {
             Self.entity(
                 "<attribute name=\"t\" attributeType=\"Transformable\" optional=\"YES\" valueTransformerName=\"\(transformer)\"/>\(more)"

@@ -10,7 +10,7 @@ import Testing
 @testable import CoreDataMigration
 @testable import StrataSQLiteStore
 
-/// Migrations that put off what only tidies up.
+/// Migrations that put off work which only tidies up.
 @Suite("Deferred migrations")
 struct DeferredMigrationTests {
     private let old = "A: n String, gone String, b -> B\nB: n String, old Int32, kept Int32 | unique old"
@@ -31,14 +31,14 @@ struct DeferredMigrationTests {
         Set(try store.strings("SELECT name FROM pragma_table_info('\(table)')"))
     }
 
-    @Test func `m152 m153 m156 m157 the store opens with leftovers, which nobody sees`() throws {
+    @Test func `m152 m153 m156 m157 the store opens with leftovers, which do not show`() throws {
         let store = try deferred()
         try store.use(ModelSketch.model(new), [key: true]) { context in
             let file = context.persistentStoreCoordinator?.persistentStores.first
             expectEqual(file?.metadata[key] as? Bool, true)
             let shown = try context.dump()
             expectEqual(shown, ["A a1", "B b1 kept=2"])
-            // The old constraint does not hold any more.
+            // The old constraint no longer applies.
             for name in ["b2", "b3"] { context.make("B", name, ["kept": 3]) }
             try context.save()
         }

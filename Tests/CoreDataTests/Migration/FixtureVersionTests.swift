@@ -11,7 +11,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import StrataSQLite
 
-/// Models, mapping models and stores of other people's apps: what their list says that they show.
+/// Models, mapping models and stores of other people's apps, with the behaviour that their list describes.
 @Suite("Versions of other people's models")
 struct FixtureVersionTests {
     private func file(_ path: String) -> URL { Fixtures.url("migration/\(path)") }
@@ -24,7 +24,7 @@ struct FixtureVersionTests {
 
     // MARK: - A chain of renamings
 
-    /// A version whose attribute has the first name of all as its identifier, as it should have.
+    /// A version whose attribute's identifier is the first of all its names, as it should be.
     private func corrected(_ version: String, _ scratch: ScratchFolder) throws -> NSManagedObjectModel {
         let text = try String(contentsOf: file("renaming-chain/v\(version).contents.xml"), encoding: .utf8)
         let place = scratch.file("\(version)-\(UUID().uuidString).xml")
@@ -88,12 +88,12 @@ struct FixtureVersionTests {
                 expect(entity.relationshipsByName.values.allSatisfy { $0.destinationEntity != nil })
             }
         }
-        // One version alone has no mark.
+        // A model with only one version has no mark for the current one.
         let current = list["NSManagedObjectModel_CurrentVersionName"] as? String
         expectEqual((current == nil), (hashes.count == 1))
         let wanted = try require(hashes[current ?? name])
         try expectEqual(NSManagedObjectModel(reading: folder).entityVersionHashesByName, wanted)
-        // What the list says of hashes does not count where it differs from the model.
+        // If the list's hashes differ from the model, then the model counts.
         list["NSManagedObjectModel_VersionHashes"] = hashes.mapValues {
             $0.mapValues { _ in Data(repeating: 1, count: 32) }
         }
@@ -201,7 +201,7 @@ struct FixtureVersionTests {
         try expectEqual(StoreVerifier(storeURL: place, model: models.destination).problems(), [])
     }
 
-    /// A store of the second version of the notes, with one that has a picture.
+    /// A store of the second version of the notes, with a note that has a picture.
     private func notes() throws -> AgingStore {
         let store = try AgingStore()
         let path = "notes-images/CoreDataMigration.xcdatamodeld/CoreDataMigration-v1.1.xcdatamodel"
@@ -232,7 +232,7 @@ struct FixtureVersionTests {
         ]
         try expectEqual(images(store, options), [Data([1, 2, 3])])
         try expectEqual(StoreVerifier(storeURL: store.url, model: plain(newest)).problems(), [])
-        // Inferred in one step, the picture has no place to go to.
+        // A mapping that is inferred in one step has no place for the picture.
         try expectEqual(images(try notes(), [:]), [])
     }
 
@@ -253,7 +253,7 @@ struct FixtureVersionTests {
     }
 }
 
-/// As the app's: an object that was changed after it was first stored counts as an update.
+/// Like the app's policy: an object that was changed after it was first stored counts as an update.
 final class FixtureCarbPolicy: NSEntityMigrationPolicy {
     override func createDestinationInstances(
         forSource source: NSManagedObject,
@@ -270,7 +270,7 @@ final class FixtureCarbPolicy: NSEntityMigrationPolicy {
     }
 }
 
-/// As the app's: a deletion becomes an object that says so.
+/// Like the app's policy: a deletion becomes an object that records it.
 final class FixtureDeletedPolicy: NSEntityMigrationPolicy {
     override func createDestinationInstances(
         forSource source: NSManagedObject,

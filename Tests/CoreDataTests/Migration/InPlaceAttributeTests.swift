@@ -12,7 +12,7 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-/// What becomes of attributes when a store is migrated in place; the numbers are those of the statements in Docs/Migration.md.
+/// Attributes of stores that are migrated in place; the numbers are those of the statements in Docs/Migration.md.
 @Suite("Attributes of migrated stores")
 struct InPlaceAttributeTests {
     private let v1 = """
@@ -72,7 +72,7 @@ struct InPlaceAttributeTests {
         try store.use(v2) { context in
             try expectEqual(values(context, "rate"), [Decimal(string: "0.5")])
             try expectEqual(values(context, "whole"), [Decimal(string: "9007199254740993")])
-            // What a new object has, once it was saved and read.
+            // A new object has the same value once it was saved and read.
             context.insert("City", [:])
             try context.save()
             context.reset()
@@ -105,7 +105,7 @@ struct InPlaceAttributeTests {
             expectEqual(found.map { $0.value(forKey: "title") as? String }, ["Ulm", nil])
         }
         try expectEqual(store.problems(v2), [])
-        // Renamed only: the table stays where it is.
+        // With a mere renaming the table stays as it is.
         let v3 = city("<attribute name=\"label\" optional=\"YES\" attributeType=\"String\" elementID=\"name\"/>")
         try store.use(v3) { context in
             let found = try context.all("City");
@@ -132,9 +132,9 @@ struct InPlaceAttributeTests {
         try expectEqual(store.problems(v2), [])
     }
 
-    @Test func `m027 an attribute whose identifier changes is another one`() throws {
+    @Test func `m027 an attribute whose identifier changes is a new one`() throws {
         let store = try filled()
-        // Identifiers are no part of a version.
+        // Identifiers are not part of a version.
         let v2 = city(
             "<attribute name=\"name\" optional=\"YES\" attributeType=\"String\" elementID=\"x\"/>" + people
                 + "<attribute name=\"note\" optional=\"YES\" attributeType=\"String\"/>"
@@ -174,7 +174,7 @@ struct InPlaceAttributeTests {
             expectEqual(found.map { $0.value(forKey: "name") as? String }, ["Ulm", "?"])
         }
         try expectEqual(store.problems(v3), [])
-        // Now all have one.
+        // Now all objects have a value.
         try store.use(v2) { context in
             let found = try context.all("City");
             expectEqual(found.map { $0.value(forKey: "name") as? String }, ["Ulm", "?"])
@@ -326,7 +326,7 @@ struct InPlaceAttributeTests {
         let groups = try require(inner.userInfo["objects"] as? [[URL]])
         expectEqual(groups.count, 1)
         expectEqual(groups.first?.count, 2)
-        expect(!error.localizedDescription.contains("Ulm"), "no value is told")
+        expect(!error.localizedDescription.contains("Ulm"), "no value is shown")
         try store.use(v1) { context in
             for city in try context.all("City") where city.value(forKey: "name") as? String == "Ulm" {
                 context.delete(city)
@@ -336,7 +336,7 @@ struct InPlaceAttributeTests {
             let found = try context.all("City"); expectEqual(found.count, 3)
         }
         try expectEqual(store.problems(v2), [])
-        // And it goes again.
+        // The constraint can be removed again.
         try store.use(v1) { _ in }
         try expectEqual(store.problems(v1), [])
     }
@@ -371,14 +371,14 @@ struct InPlaceAttributeTests {
         try expectEqual(store.problems(v2), [])
     }
 
-    /// A change of ``shops``, and the derived values that the shop and its orders have then.
+    /// A change of ``shops``, and the derived values that the shop and its orders have afterwards.
     struct ShopChange: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let edits: [(old: String, new: String)]
         var removed: [String] = []
         let values: [String]
 
-        /// The lines of the model.
+        /// The changed lines of the model.
         func lines(_ lines: String) -> String {
             edits.reduce(lines) { text, edit in
                 expect(text.contains(edit.old))
@@ -481,7 +481,7 @@ struct InPlaceAttributeTests {
 
     @Test func `m071 what is derived of a derived value follows it`() throws {
         let store = try AgingStore(.migrating)
-        // The one that follows comes first in the order of entities.
+        // In the order of entities, the derived value comes before the one that it depends on.
         let v1 = """
             <entity name="Order"><attribute name="label" optional="YES" attributeType="String" derived="YES" derivationExpression="shop.plain"/>
             <relationship name="shop" optional="YES" maxCount="1" destinationEntity="Shop" inverseName="orders" inverseEntity="Shop"/></entity>
@@ -526,7 +526,7 @@ struct InPlaceAttributeTests {
             expectEqual(files.count, isExternal ? 1 : 0)
             try expectEqual(store.problems(model(isExternal)), [])
         }
-        // The files of a removed attribute go.
+        // The migration removes the files of a removed attribute.
         try store.use(model(true)) { _ in }
         try store.use(city(name)) { _ in }
         try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.path), [])

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What becomes of entities and hierarchies when a store is migrated in place.
+/// Entities and hierarchies of stores that are migrated in place.
 @Suite("Entities of migrated stores")
 struct InPlaceEntityTests {
     typealias Change = InPlaceRelationshipTests.Change

@@ -4,10 +4,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What becomes of relationships when a store is migrated in place.
+/// Relationships of stores that are migrated in place.
 @Suite("Relationships of migrated stores")
 struct InPlaceRelationshipTests {
-    /// A change of a model, what was in the store, and what it shows afterwards.
+    /// A change of a model, the contents of the store before it, and the relationships after it.
     struct Change: Sendable, CustomTestStringConvertible {
         let title: String
         let old: String

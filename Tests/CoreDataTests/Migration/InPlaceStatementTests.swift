@@ -13,7 +13,7 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// What a migration in place does to a file, and what it does not.
+/// The effects of a migration in place on a file.
 @Suite("Files that are migrated in place")
 struct InPlaceStatementTests {
     private func filled(
@@ -30,7 +30,7 @@ struct InPlaceStatementTests {
         return store
     }
 
-    /// The columns of a table behind its first three, in their order.
+    /// The columns of a table after its first three, in order.
     private func columns(_ store: AgingStore, _ table: String) throws -> [String] {
         Array(try store.strings("SELECT name FROM pragma_table_info('\(table)') ORDER BY cid").dropFirst(3))
     }
@@ -131,7 +131,7 @@ struct InPlaceStatementTests {
         try expectEqual(store.strings("SELECT ZB FROM ZA"), ["77"])
     }
 
-    @Test func `m174 who reads meanwhile keeps the old rows, and holds nothing up`() throws {
+    @Test func `m174 a reader keeps the old rows meanwhile, and holds nothing up`() throws {
         let store = try filled("A: n String", count: 3)
         let reader = try Connection(path: store.url.path, access: .readOnly)
         defer { reader.close() }
@@ -233,7 +233,7 @@ struct InPlaceStatementTests {
     }
 }
 
-/// Writes down in a value that it was inserted.
+/// Records in a value that it was inserted.
 final class Awaking: NSManagedObject {
     override func awakeFromInsert() {
         super.awakeFromInsert()

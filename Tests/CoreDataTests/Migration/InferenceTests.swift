@@ -10,7 +10,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import CoreDataOperations
 
-/// What becomes what between two versions of a model.
+/// The mappings that are inferred between two versions of a model.
 @Suite("Inferred mappings")
 struct InferenceTests {
     private func infer(_ old: String, _ new: String) -> InferredMapping {

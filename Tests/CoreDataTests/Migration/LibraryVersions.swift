@@ -9,9 +9,11 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-/// Two versions of a model of a library, and a store of the first to migrate.
+/// Two versions of a library's model, and a store of the first one to migrate.
 enum LibraryVersions {
-    /// Authors with books and, in order, favourites; novels are books.
+    /// Authors with books, and with favourites in an order.
+    ///
+    /// Novels are books.
     static func first() -> NSManagedObjectModel {
         let author = plain("Author")
         author.properties = [GuideModel.attribute("name", .string), GuideModel.attribute("age", .integer16)]
@@ -41,7 +43,7 @@ enum LibraryVersions {
         return NSManagedObjectModel(author, book, novel, stamp)
     }
 
-    /// Writers with full names in the place of authors; `pageCount` is required.
+    /// Writers with full names replace authors, and `pageCount` is required.
     static func second() -> NSManagedObjectModel {
         let writer = plain("Writer")
         writer.properties = [
@@ -78,7 +80,7 @@ enum LibraryVersions {
 
     // MARK: - Mappings
 
-    /// What brings the first version to the second.
+    /// The mapping from the first version to the second.
     static func mapping() -> NSMappingModel {
         let model = NSMappingModel()
         let author = entity(
@@ -106,7 +108,7 @@ enum LibraryVersions {
         return model
     }
 
-    /// The objects that a key path of the source leads to, in the destination.
+    /// An expression for the destination's objects that belong to the objects at a key path of the source.
     static func related(_ path: String) -> String {
         "FUNCTION($manager, \"destinationInstancesForSourceRelationshipNamed:sourceInstances:\", \"\", \(path))"
     }
@@ -133,7 +135,7 @@ enum LibraryVersions {
     }
 }
 
-/// A store of the library's first version, and a place for one of the second, in a folder of their own.
+/// A store of the library's first version, and a place for one of the second, in a separate folder.
 final class LibraryMove {
     let folder: URL
     let source: URL
@@ -141,8 +143,8 @@ final class LibraryMove {
     let manager: NSMigrationManager
 
     /// - Parameters:
-    ///   - books: How many books there are; each third is a novel, and there is one author for each ten.
-    ///   - fill: Makes something else instead.
+    ///   - books: The number of books. Each third is a novel, and there is one author for each ten.
+    ///   - fill: Makes other objects instead.
     /// - Throws: Errors of the store.
     init(books: Int = 6, fill: ((NSManagedObjectContext) throws -> Void)? = nil) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
@@ -181,7 +183,7 @@ final class LibraryMove {
         return object
     }
 
-    /// Opens a store, works on it, saves and closes it.
+    /// Opens a store, runs `body`, saves and closes the store.
     @discardableResult
     static func change<R>(
         _ url: URL,
@@ -207,12 +209,12 @@ final class LibraryMove {
         try manager.migrateStore(from: source, type: .sqlite, mapping: mapping, to: destination, type: .sqlite)
     }
 
-    /// Looks into the new store.
+    /// Reads the new store.
     func inspect<R>(_ body: (NSManagedObjectContext) throws -> R) throws -> R {
         try Self.change(destination, LibraryVersions.second(), body)
     }
 
-    /// The values of a key of all objects of an entity, sorted by title or name.
+    /// The values of a key for all objects of an entity, sorted by title or name.
     func values(_ entity: String, _ key: String) throws -> [AnyHashable?] {
         try inspect { context in
             let request = NSFetchRequest<NSManagedObject>(entityName: entity)
@@ -221,7 +223,7 @@ final class LibraryMove {
         }
     }
 
-    /// The numbers under a key of all objects of an entity.
+    /// The numbers of a key for all objects of an entity.
     func numbers(_ entity: String, _ key: String) throws -> Set<Int> {
         Set(try values(entity, key).compactMap { ($0 as? NSNumber)?.intValue ?? $0 as? Int })
     }

@@ -10,7 +10,7 @@ import Testing
 @testable import CoreDataMigration
 @testable import CoreDataModelFiles
 
-/// Stores migrated by the mapping models of other people's apps.
+/// Stores that are migrated by the mapping models of other people's apps.
 @Suite("Migrating by mapping models of apps")
 struct MappingFixtureTests {
     private func models(_ source: String, _ destination: String) throws -> MappingModelFile.Models {
@@ -78,7 +78,7 @@ struct MappingFixtureTests {
             let mapping = try mapping(name, step)
             let (from, to) = (scratch.file("\(number).sqlite"), scratch.file("\(number + 1).sqlite"))
             if number == 1 {
-                // The second version has pictures.
+                // The second version stores pictures.
                 try LibraryMove.change(from, step.source) { context in
                     try context.all("Note").first?.setValue(Data([1, 2]), forKey: "imageData")
                 }
@@ -148,7 +148,7 @@ struct MappingFixtureTests {
                 }
             }
         }
-        // The same change in files that the app leaves to inference.
+        // The same change between other files, for which the app infers the mapping.
         let small = try self.models("entities-ab/ModelS_1.contents.xml", "entities-ab/ModelS_2.contents.xml")
         let inferred = try NSMappingModel.inferredMappingModel(
             forSourceModel: small.source,
@@ -209,7 +209,7 @@ struct MappingFixtureTests {
     }
 }
 
-/// As the app's: fills what became required.
+/// Like the app's policy: fills a value that has become required.
 final class CarbPolicy: NSEntityMigrationPolicy {
     override func createDestinationInstances(
         forSource sInstance: NSManagedObject,
@@ -225,7 +225,7 @@ final class CarbPolicy: NSEntityMigrationPolicy {
     }
 }
 
-/// As the app's: makes the object by hand, and associates it.
+/// Like the app's policy: makes the object in code, and associates it.
 final class DeletedCarbPolicy: NSEntityMigrationPolicy {
     override func createDestinationInstances(
         forSource sInstance: NSManagedObject,
@@ -238,7 +238,7 @@ final class DeletedCarbPolicy: NSEntityMigrationPolicy {
     }
 }
 
-/// As the app's: makes notes, and the pictures in them objects of their own.
+/// Like the app's policy: makes notes, and an object for each picture in them.
 final class NotePolicy: NSEntityMigrationPolicy {
     override func createDestinationInstances(
         forSource sInstance: NSManagedObject,

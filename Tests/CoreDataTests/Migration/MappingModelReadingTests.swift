@@ -71,7 +71,7 @@ struct MappingModelTests {
         expect(!FileManager.default.fileExists(atPath: place.path))
     }
 
-    @Test func `m023 a stale hash is told with both hashes`() throws {
+    @Test func `m023 a stale hash is reported with both hashes`() throws {
         let mapping = Self.recorded()
         mapping.entityMappings[0].destinationEntityVersionHash = Data(repeating: 0x0F, count: 32)
 
@@ -86,7 +86,7 @@ struct MappingModelTests {
         expectEqual(problems.first?.contains(MappingModelMatch.digits(hash)), true)
     }
 
-    @Test func `mappings are found by name, with the names that nobody has given`() {
+    @Test func `mappings are found by name, or by a default name if none was given`() {
         let model = LibraryVersions.mapping()
         model.entityMappings.append(LibraryVersions.entity(nil, "Note"))
 
@@ -287,7 +287,7 @@ struct MappingModelFileTests {
             let model = try NSMappingModel(reading: folder.appendingPathComponent(name + ".xcmappingmodel"))
             expectEqual(model.entityMappings.count, count)
             let entry = try require(model.entityMappingsByName["NoteToNote"])
-            // The first has no user info.
+            // The first mapping has no user info.
             guard name != "v1.0-to-v1.1" else { continue }
             expectEqual(entry.userInfo?["sourceVersion"] as? String, String(name.prefix(4)))
             let compiled = try NSMappingModel(
@@ -295,7 +295,7 @@ struct MappingModelFileTests {
             )
             expectEqual(Self.text(model.entityMappings), Self.text(compiled.entityMappings))
         }
-        // Where there are none, the error says which is missing.
+        // If there are no models, then the error says which one is missing.
         let error = try #require(throws: CocoaError.self) {
             try NSMappingModel(reading: Fixtures.url("migration/creatures/V2.FromV1.xcmappingmodel"))
         }

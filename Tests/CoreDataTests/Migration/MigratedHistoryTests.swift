@@ -9,7 +9,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import CoreDataOperations
 
-/// What becomes of history tokens when a store is replaced by what a mapping model makes of its objects.
+/// History tokens after a mapping model has migrated a store's objects to a new store, which replaces it.
 @Suite("The history of stores that are migrated by a mapping model")
 struct MigratedHistoryTests {
     private static let first = ModelSketch.model("City: n String")
@@ -54,7 +54,7 @@ struct MigratedHistoryTests {
         return try require((result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction])
     }
 
-    /// Makes the store, and tells a token for each of its three transactions.
+    /// Makes the store, and gives a token for each of its three transactions.
     private func fill(_ store: AgingStore) throws -> [NSPersistentHistoryToken] {
         try store.use(Self.first, Self.tracking) { context in
             try ["Bonn", "Kiel", "Ulm"].map { name in
@@ -75,7 +75,7 @@ struct MigratedHistoryTests {
         try requireExpired()
         let now = try token(context)
         try expectEqual(transactions(after: now, context).count, 0)
-        // As many as there were before, and some more.
+        // There are first as many transactions as before, and then more.
         for number in 1...5 {
             context.make("City", "Rees")
             try context.save()
@@ -86,7 +86,7 @@ struct MigratedHistoryTests {
     }
 
     @Test(arguments: [true, false])
-    func `tokens from before the migration have expired, and none passes anything over`(_ isTracked: Bool) throws {
+    func `tokens from before the migration have expired, and none skips anything`(_ isTracked: Bool) throws {
         let store = try AgingStore(.migrating)
         let tokens = try fill(store)
         try migrate(store, Self.first, Self.second, isTracked ? Self.tracking : nil)

@@ -31,7 +31,7 @@ struct MigrationManagerTests {
         try expectEqual(move.count("Novel"), 1)
     }
 
-    @Test func `m094 relationships of every kind lead to what has become of the same objects`() throws {
+    @Test func `m094 relationships of every kind lead to the migrated forms of the same objects`() throws {
         let move = try LibraryMove(books: 40)
 
         try move.migrate()
@@ -225,7 +225,7 @@ struct MigrationManagerTests {
         let old = try keys(move.source, LibraryVersions.first())
         expectEqual(old.count, 30)
         try expectEqual(keys(move.destination, LibraryVersions.second()), old)
-        // What is inserted afterwards takes new keys.
+        // Objects that are inserted afterwards get new keys.
         let next = try move.inspect { context in
             let book = LibraryMove.make("Book", ["title": "new"], context)
             try context.save()
@@ -526,7 +526,7 @@ struct MigrationManagerTests {
     }
 }
 
-/// Notes of what classes objects are.
+/// Notes the classes of objects.
 final class ClassNotingPolicy: NSEntityMigrationPolicy {
     override func createDestinationInstances(
         forSource sInstance: NSManagedObject,
@@ -541,7 +541,7 @@ final class ClassNotingPolicy: NSEntityMigrationPolicy {
     }
 }
 
-/// Notes how many objects the contexts have at most.
+/// Notes the highest number of objects in the contexts.
 final class RegistryNotingPolicy: NSEntityMigrationPolicy {
     private func note(_ manager: NSMigrationManager) {
         let counts = [
@@ -576,7 +576,7 @@ final class RegistryNotingPolicy: NSEntityMigrationPolicy {
     }
 }
 
-/// Writes to the source's file while it is being migrated.
+/// Writes to the source's file during its migration.
 final class WritingPolicy: NSEntityMigrationPolicy {
     override func endInstanceCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {
         guard let url = manager.userInfo?["url"] as? URL else { return }

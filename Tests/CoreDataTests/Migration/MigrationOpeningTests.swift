@@ -14,7 +14,7 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// When a store is migrated, from what, and who else is there.
+/// The occasions on which a store is migrated, its former version, and other users of it.
 @Suite("Opening stores of other versions")
 struct MigrationOpeningTests {
     private let old = "A: n String"
@@ -155,7 +155,7 @@ struct MigrationOpeningTests {
         try expectEqual(store.problems(ModelSketch.model(new)), [])
     }
 
-    @Test func `m173 who has the store open with the old model neither reads nor writes any more`() throws {
+    @Test func `m173 a store that is open with the old model neither reads nor writes any more`() throws {
         let store = try filled()
         let coordinator = coordinator(old)
         try coordinator.addPersistentStore(type: .sqlite, at: store.url)
@@ -207,7 +207,7 @@ struct MigrationOpeningTests {
         try expectEqual(store.contents(), contents)
     }
 
-    @Test func `m087 m172 who waits for a writer longer than its timeout is told so`() throws {
+    @Test func `m087 m172 waiting for a writer longer than the timeout is an error that says so`() throws {
         let store = try filled()
         let writer = try Connection(path: store.url.path, access: .readWrite)
         try writer.execute("BEGIN IMMEDIATE")

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Migration plans")
 struct MigrationPlanTests {
-    @Test func `m170 a plan tells what is kept, renamed, converted, added and removed`() {
+    @Test func `m170 a plan lists what is kept, renamed, converted, added and removed`() {
         let source = ModelSketch.model(
             "A: n String, old String, size Int32, gone String\nSame: n String\nGone: n String"
         )

@@ -81,7 +81,7 @@ struct MigrationPolicyTests {
 
     @Test func `all objects that were made are registered in the destination, so that policies can share them`() throws
     {
-        // More than are written at a time.
+        // There are more objects than one write takes.
         let move = try LibraryMove(books: 2100)
         let mapping = LibraryVersions.mapping()
         NSEntityMigrationPolicy.register(SharingPolicy.self)
@@ -127,7 +127,7 @@ struct MigrationPolicyTests {
         }
     }
 
-    @Test func `m106 expressions call the functions of policies and of a manager of one's own`() throws {
+    @Test func `m106 expressions call the functions of policies and of a custom manager`() throws {
         let move = try LibraryMove(books: 2)
         NSEntityMigrationPolicy.register(FunctionPolicy.self, as: "App.Functions")
         let mapping = LibraryVersions.mapping()
@@ -162,7 +162,7 @@ struct MigrationPolicyTests {
         try expectEqual(move.values("Novel", "genre"), ["poetry"])
     }
 
-    @Test func `m107 a policy that nobody knows is an error with the line to add, before anything is written`() throws {
+    @Test func `m107 an unknown policy is an error with the line to add, before anything is written`() throws {
         let move = try LibraryMove(books: 2)
         let mapping = LibraryVersions.mapping()
         mapping.entityMappings[2].entityMigrationPolicyClassName = "App.UnknownPolicy"
@@ -227,7 +227,7 @@ struct MigrationPolicyTests {
 
         expectEqual(error.code, .migrationCancelled)
         expect(move.leftovers.isEmpty)
-        // The manager can be used again.
+        // The manager works again after the cancellation.
         try move.migrate()
         try expectEqual(move.count("Book"), 2500)
     }
@@ -237,7 +237,7 @@ struct MigrationPolicyTests {
         move.manager.progressHandler = { [manager = move.manager] fraction in
             guard fraction > 0.3 else { return }
             let done = DispatchSemaphore(value: 0)
-            // Of its own: those of the queues may all be running tests that wait.
+            // The thread is new, since tests that wait may occupy all threads of the queues.
             Thread.detachNewThread {
                 manager.cancelMigrationWithError(CocoaError(.migrationCancelled))
                 done.signal()
@@ -269,7 +269,7 @@ struct MigrationPolicyTests {
     }
 }
 
-/// Notes each step, with the number of the call to this very policy.
+/// Notes each step, with the number of calls that this policy has got.
 final class StepNotingPolicy: NSEntityMigrationPolicy {
     private var calls = 0
 
@@ -317,7 +317,7 @@ final class StepNotingPolicy: NSEntityMigrationPolicy {
     override func end(_ mapping: NSEntityMapping, manager: NSMigrationManager) { note("end", mapping, manager) }
 }
 
-/// Makes books and notes, and associates none.
+/// Makes books and notes, and associates none of them.
 final class LonelyPolicy: NSEntityMigrationPolicy {
     override func createDestinationInstances(
         forSource sInstance: NSManagedObject,
@@ -375,7 +375,7 @@ final class FailingPolicy: NSEntityMigrationPolicy {
     override func end(_ mapping: NSEntityMapping, manager: NSMigrationManager) throws { try fail(in: .end, manager) }
 }
 
-/// Asks for associations of the same mapping, while they are made and when they are all there.
+/// Asks for associations of the same mapping, both before all of them are made and afterwards.
 final class AskingPolicy: NSEntityMigrationPolicy {
     private var mistakes: [String] = []
 
@@ -419,7 +419,7 @@ final class AskingPolicy: NSEntityMigrationPolicy {
     }
 }
 
-/// Makes a note for odd and for even books, once, as it finds them among the registered objects.
+/// Makes one note for odd books and one for even books; it finds the notes among the registered objects.
 final class SharingPolicy: NSEntityMigrationPolicy {
     private var seen = 0
 
@@ -447,7 +447,7 @@ final class SharingPolicy: NSEntityMigrationPolicy {
     }
 }
 
-/// Has functions for expressions.
+/// Offers functions to expressions.
 final class FunctionPolicy: NSEntityMigrationPolicy {
     override func function(named name: String) -> Function? {
         switch name {
@@ -459,7 +459,7 @@ final class FunctionPolicy: NSEntityMigrationPolicy {
 }
 
 final class GenreManager: NSMigrationManager, @unchecked Sendable {
-    // @unchecked Sendable: it has no state of its own.
+    // @unchecked Sendable: no state.
     override func function(named name: String) -> NSEntityMigrationPolicy.Function? {
         name == "genre" ? { _ in "poetry" } : super.function(named: name)
     }

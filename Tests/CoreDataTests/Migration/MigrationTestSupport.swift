@@ -11,7 +11,7 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// A store that goes from one version of a model to the next: a file of SQLite, or one of another kind.
+/// A store that goes from one version of a model to the next: a SQLite file, or a store of another kind.
 final class AgingStore: Sendable {
     let scratch: ScratchFolder
     let url: URL
@@ -27,7 +27,7 @@ final class AgingStore: Sendable {
         if kind == .postgreSQL { DatabaseTexts.drop(url) }
     }
 
-    /// Values that go may be dropped: what becomes of the others is looked at.
+    /// Options with which a migration may drop values that have no place; tests check the other values.
     static var migrating: [AnyHashable: Any] {
         [
             NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
@@ -35,7 +35,7 @@ final class AgingStore: Sendable {
         ]
     }
 
-    /// Opens the file with a version of the model, migrated if need be, for one piece of work.
+    /// Opens the file with a version of the model, migrates it if need be, and runs one piece of work.
     func use<R>(
         _ model: NSManagedObjectModel,
         _ options: [AnyHashable: Any] = [:],
@@ -56,7 +56,9 @@ final class AgingStore: Sendable {
         return try result.get()
     }
 
-    /// As above, with the lines inside of `<model>`; saves at the end.
+    /// The same as above with the lines inside of `<model>`.
+    ///
+    /// It saves at the end.
     @discardableResult
     func use<R>(
         _ lines: String,
@@ -70,7 +72,7 @@ final class AgingStore: Sendable {
         }
     }
 
-    /// The error of opening the file with a version of the model.
+    /// The error that opening the file with a version of the model throws.
     func failure(_ lines: String, _ options: [AnyHashable: Any] = [:]) throws -> CocoaError {
         let before = try contents()
         let model = try NSManagedObjectModel.parsing(lines)
@@ -108,7 +110,7 @@ final class AgingStore: Sendable {
     func number(_ sql: String) throws -> Int64? { try read { try $0.firstInt64(SQL(sql)) } }
     func strings(_ sql: String) throws -> [String] { try read { try $0.strings(SQL(sql)) } }
 
-    /// What is wrong with the file: by its own rules, and against a file that was made with this version.
+    /// The problems of the file: by its own rules, and in comparison with a file that was made with this version.
     func problems(_ lines: String) throws -> [String] {
         try problems(try NSManagedObjectModel.parsing(lines))
     }
@@ -116,14 +118,15 @@ final class AgingStore: Sendable {
     func problems(_ model: NSManagedObjectModel) throws -> [String] {
         let found = kind == .sqlite ? try StoreVerifier(storeURL: url, model: model).problems() : []
         let fresh = try AgingStore(kind)
-        // A copy, as the configuration of the verifier's model is settled.
+        // The model is a copy, since the verifier has frozen the configuration of its model.
         try fresh.use(model) { _ in }
         let (mine, wanted) = (try shape(), try fresh.shape())
         return found + wanted.subtracting(mine).sorted().map { "missing: \($0)" }
             + mine.subtracting(wanted).sorted().map { "left over: \($0)" }
     }
 
-    /// Columns with their types, indexes with their columns, triggers, and the entities with their numbers.
+    /// The columns with their types, the indexes with their columns, the triggers, and the entities with their
+    /// numbers.
     func shape() throws -> Set<String> {
         if kind == .postgreSQL { return try DatabaseTexts.shape(ofStoreAt: url) }
         return try read { connection in
@@ -144,12 +147,13 @@ final class AgingStore: Sendable {
 }
 
 extension StoreKind {
-    /// The stores that change in place when their model does: PostgreSQL in its run, and else SQLite.
+    /// The kind of store that changes in place when its model does: PostgreSQL in the run for it, and otherwise
+    /// SQLite.
     static let migrating: StoreKind = isPostgreSQL ? .postgreSQL : .sqlite
 }
 
 extension NSManagedObjectContext {
-    /// Makes an object with these values.
+    /// Inserts an object with these values.
     @discardableResult
     func insert(_ entity: String, _ values: [String: Any?] = [:]) -> NSManagedObject {
         let object = NSEntityDescription.insertNewObject(forEntityName: entity, into: self)

@@ -15,7 +15,7 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// What comes around a migration: a backup, a chain of versions, progress, and the turn.
+/// The steps around a migration: a backup, a chain of versions, progress, and the turn.
 @Suite("The way of a migration")
 struct MigrationWayTests {
     private static func filled(_ sketch: String) throws -> AgingStore {
@@ -68,7 +68,7 @@ struct MigrationWayTests {
     // MARK: - Readers
 
     @Test(.timeLimit(.minutes(3)))
-    func `m120 whoever reads in the midst of a migration by objects reads on, and holds up nobody`() throws {
+    func `m120 a reader in the middle of a migration by objects reads on, and holds nothing up`() throws {
         let store = try Self.filled("A: n String")
         let reader = try Connection(path: store.url.path, access: .readOnly)
         defer { reader.close() }
@@ -90,7 +90,7 @@ struct MigrationWayTests {
 
     // MARK: - Chains
 
-    /// A folder with versions, called so that numbers matter in their order.
+    /// A folder with versions, whose names sort correctly only if their numbers count.
     private static func versions(
         _ scratch: ScratchFolder,
         _ types: [String]
@@ -117,7 +117,8 @@ struct MigrationWayTests {
 
     @Test func `m018 a store goes over the versions in between where no one step leads, if that is allowed`() throws {
         let store = try AgingStore()
-        // A text becomes a number over a version without it. The last is called " 14", which comes after " 9".
+        // A text becomes a number by way of a version without it. The last version's name ends with " 14", which sorts
+        // after " 9".
         let (models, folder) = try Self.versions(
             store.scratch,
             ["code String", "size Integer 32", "size Integer 32,code Integer 64"]
@@ -207,7 +208,7 @@ struct MigrationWayTests {
 
     // MARK: - The turn
 
-    @Test func `who finds somebody else migrating waits, and gives up at the deadline`() throws {
+    @Test func `one that finds another migrating waits, and gives up at the deadline`() throws {
         let store = try Self.filled("A: n String")
         let turn = try MigrationTurn(of: store.url, timeout: 1)
         let error = try withExtendedLifetime(turn) {
@@ -236,7 +237,7 @@ struct MigrationWayTests {
 
     // MARK: - Plans of stores
 
-    @Test func `a plan of a store counts objects and tells which do not fit`() throws {
+    @Test func `a plan of a store counts objects and shows which do not fit`() throws {
         let store = try AgingStore()
         try store.use(ModelSketch.model("A: n String, code String\nB: n String, x Int16\nGone: n String")) { context in
             for name in ["a1", "a2", "a3"] { context.make("A", name, ["code": name == "a3" ? "other" : "same"]) }

@@ -11,11 +11,11 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import CoreDataOperations
 
-/// Random changes of random models: what SQL does in place is what the manager does object by object.
+/// Random changes of random models, after which SQL in place and the manager's work object by object must agree.
 @Suite("The two ways of a migration")
 struct MigrationWaysAgreeTests {
     @Test(arguments: DifferentialSeeds.all)
-    func `SQL in place and objects come to the same`(seed: UInt64) throws {
+    func `SQL in place and objects give the same result`(seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
         for round in 0..<6 {
             let old = RandomVersions.first(&random)
@@ -35,7 +35,7 @@ struct MigrationWaysAgreeTests {
             case (.success(let one), .success(let other)): expectEqual(one, other, comment)
             case (.failure, .failure): break
             case (.success, .failure(let error)): Issue.record(error, comment)
-            // By objects each member gets one of its owners. In place nothing is lost silently.
+            // Object by object, each member gets one of its owners. In place, a store loses nothing silently.
             case (.failure(let error), .success) where error.localizedDescription.contains("several owners"): break
             case (.failure(let error), .success): Issue.record(error, comment)
             }
@@ -44,7 +44,7 @@ struct MigrationWaysAgreeTests {
         }
     }
 
-    /// What the manager makes of the store, in another file.
+    /// The manager's migration of the store, made in another file.
     private func objects(_ store: AgingStore, _ first: String, _ second: String) throws -> [String] {
         let (source, destination) = (ModelSketch.model(first), ModelSketch.model(second))
         let manager = NSMigrationManager(sourceModel: source, destinationModel: destination)
@@ -63,7 +63,7 @@ struct MigrationWaysAgreeTests {
     }
 }
 
-/// Models of three entities, one of which may inherit from another.
+/// Models with three entities, of which some may inherit from others.
 private struct RandomVersions {
     struct Attribute {
         var name: String
@@ -79,15 +79,15 @@ private struct RandomVersions {
         let target: Int
         var isToMany: Bool
         var isOrdered: Bool
-        /// The inverse, if there is one.
+        /// The inverse, if the relationship has one.
         var inverse: (name: String, isToMany: Bool, isOrdered: Bool)?
         var isOwnInverse = false
     }
 
     var names = ["A", "B", "C"]
-    /// The entities that are there.
+    /// Whether each entity exists.
     var present = [true, true, true]
-    /// The entity that each inherits from.
+    /// The parent of each entity.
     var parents: [Int?] = [nil, nil, nil]
     var attributes: [[Attribute]] = [[], [], []]
     var links: [Link] = []
@@ -125,7 +125,7 @@ private struct RandomVersions {
             )
         }
         if Int.random(in: 0..<3, using: &random) == 0 {
-            // One that is its own inverse.
+            // This relationship is its own inverse.
             versions.links.append(
                 Link(
                     name: "s",
@@ -142,7 +142,7 @@ private struct RandomVersions {
         return versions
     }
 
-    /// The same with some changes that can be inferred, mostly.
+    /// The same model with some changes, most of which can be inferred.
     static func changed(_ old: RandomVersions, _ random: inout SeededRandom) -> RandomVersions {
         var new = old
         for _ in 0..<Int.random(in: 1...4, using: &random) {
@@ -184,7 +184,7 @@ private struct RandomVersions {
             default: break
             }
         }
-        // Unique names, whatever was drawn twice.
+        // This makes the names unique, even if chance has given one twice.
         for entity in 0..<3 {
             var seen: Set<String> = []
             new.attributes[entity] = new.attributes[entity].filter { seen.insert($0.name).inserted }
@@ -192,13 +192,15 @@ private struct RandomVersions {
         return new
     }
 
-    /// The model, as ``ModelSketch`` takes it; the root entities have the name `n` of objects.
+    /// The model in the form that ``ModelSketch`` takes.
+    ///
+    /// The root entities have an attribute `n`, which names objects.
     var sketch: String {
         (0..<3).filter { present[$0] }.map { entity in
             let original = ["A", "B", "C"][entity]
             var head = names[entity]
             if let parent = parents[entity] { head += "(\(names[parent]))" }
-            // The identifier stands behind the name and its parent.
+            // The identifier comes after the name and its parent.
             let renamed = names[entity] == original ? "" : "{\(original)}"
             var properties = parents[entity] == nil ? ["n String"] : []
             properties += attributes[entity].map { attribute in
@@ -224,7 +226,9 @@ private struct RandomVersions {
         }.joined(separator: "\n")
     }
 
-    /// Makes some objects of each entity, with values and relationships, some of them missing.
+    /// Makes some objects of each entity, with values and relationships.
+    ///
+    /// Some of these are missing.
     func fill(_ context: NSManagedObjectContext, _ random: inout SeededRandom) {
         var objects: [[NSManagedObject]] = [[], [], []]
         for entity in 0..<3 {

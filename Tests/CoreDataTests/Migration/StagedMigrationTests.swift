@@ -15,8 +15,8 @@ import Testing
 /// The statements M-131 to M-151 on stages.
 @Suite("Staged migration")
 struct StagedMigrationTests {
-    /// Five versions: a property that goes and comes back with another type, a default that changes, and a value that becomes
-    /// required.
+    /// Five versions, in which a property is removed and returns with another type, a default changes, and a value
+    /// becomes required.
     static let versions = [
         "Item: n String, code String",
         "Item: n String, size Int32=1",
@@ -69,7 +69,7 @@ struct StagedMigrationTests {
         try store.use(Self.model(version), Self.options(stages)) { try $0.dump() }
     }
 
-    /// Changes all items in a handler.
+    /// Changes all items inside a handler.
     private static func fill(_ manager: NSStagedMigrationManager, _ body: (NSManagedObject) -> Void) throws {
         let context = try require(manager.container).newBackgroundContext()
         try context.performAndWait {
@@ -88,7 +88,7 @@ struct StagedMigrationTests {
 
         let lines = try dump(store, 3, [Self.light(1, 2), Self.light(3)])
 
-        // The second version's default is what the rows got.
+        // The rows have the second version's default.
         expectEqual(lines, ["Item a code=- size=1", "Item b code=- size=1"])
         try expectEqual(store.problems(Self.model(3)), [])
     }
@@ -193,13 +193,15 @@ struct StagedMigrationTests {
         }
     }
 
-    /// A handler as it is; the compiler wants one type for both.
+    /// Gives a handler as it is.
+    ///
+    /// The compiler needs one type for both handlers.
     private func fill(
         _ handler: @escaping (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void
     ) -> (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void { handler }
 
-    @Test func `m146 m148 a stage is done again if somebody writes to the store meanwhile`() throws {
-        // In a database nobody can write meanwhile.
+    @Test func `m146 m148 a stage is done again if another program writes to the store meanwhile`() throws {
+        // In a database no other session can write meanwhile.
         let store = try store(4, .sqlite)
         var calls = 0
         let stage = Self.custom(
@@ -223,7 +225,7 @@ struct StagedMigrationTests {
         expectEqual(lines.map { $0.split(separator: " ")[1] }, ["a", "b", "late"])
     }
 
-    // MARK: - Ways that cannot be gone
+    // MARK: - Impossible ways
 
     @Test func `m142 m150 two versions that do not meet are an error that names both, before any step is taken`() throws
     {
@@ -342,7 +344,7 @@ struct StagedMigrationTests {
 }
 
 extension ScratchFolder {
-    /// The files in it, but for SQLite's own beside a database.
+    /// The names of the files in the folder, without the files that SQLite keeps beside a database.
     var names: [String] {
         get throws {
             try FileManager.default.contentsOfDirectory(atPath: folder.path)

@@ -12,7 +12,7 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// Which stores count as being of another version, and where their model is found.
+/// The rules by which a store counts as being of another version, and by which its model is found.
 @Suite("Versions of stores")
 struct StoreVersionTests {
     private func filled(_ sketch: String, _ values: [String: Any?] = [:]) throws -> AgingStore {
@@ -28,7 +28,7 @@ struct StoreVersionTests {
         try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: store.url)
     }
 
-    /// Opens the store without any option.
+    /// Opens the store without options.
     private func plainly(_ store: AgingStore, _ model: NSManagedObjectModel) throws -> [String] {
         try LibraryMove.change(store.url, model) { try $0.dump() }
     }
@@ -112,7 +112,7 @@ struct StoreVersionTests {
         let kept = try SourceModel.find(forStoreMetadata: metadata, at: store.url, cachedModel: cache)
         expectEqual(kept.origin, .store)
         expectEqual(kept.model.entityVersionHashesByName, ModelSketch.model("A: n String").entityVersionHashesByName)
-        // A copy of another version does not count.
+        // A stored copy of another version does not count.
         let other = try filled("A: n String, x Int32")
         let error = expectThrows(CocoaError.self) {
             try SourceModel.find(forStoreMetadata: metadata, at: store.url) {
@@ -143,7 +143,7 @@ struct StoreVersionTests {
         try expect(find(.store) == .store && reads == 1)
     }
 
-    @Test func `m008 m009 of a merged model each entity may come from another version of another model`() throws {
+    @Test func `m008 m009 each entity of a merged model may come from another version of another model`() throws {
         let sketches = ["A: n String", "B: n String, x Int32"]
         let merged = try require(NSManagedObjectModel(byMerging: sketches.map { ModelSketch.model($0) }))
         let metadata = [NSStoreModelVersionHashesKey: merged.entityVersionHashesByName]
@@ -157,7 +157,7 @@ struct StoreVersionTests {
         expectEqual(found.model.entityVersionHashesByName, merged.entityVersionHashesByName)
     }
 
-    // MARK: - What models say of versions
+    // MARK: - Information about versions in models
 
     @Test func `m162 labels of versions are kept in the store, decide nothing, and are joined by merging`() throws {
         let (one, other) = (ModelSketch.model("A: n String"), ModelSketch.model("B: n String"))
@@ -206,7 +206,7 @@ struct StoreVersionTests {
         let missing = expectThrows(CocoaError.self) { try metadata(store) }
         expectEqual(missing?.code, .fileReadNoSuchFile)
         try expectEqual(store.scratch.names, [])
-        // The second version is in the log alone as long as somebody has the file open.
+        // While a connection has the file open, only the log contains the second version.
         let (old, new) = (ModelSketch.model("A: n String"), ModelSketch.model("A: n String, x Int32"))
         try store.use(old) { _ in }
         let reader = try Connection(path: store.url.path, access: .readOnly)

@@ -114,7 +114,7 @@ struct ModelCopyingTests {
     // MARK: - Merging
 
     @Test func `merging finds destinations in the other model by name`() throws {
-        // The author's model has no Book of its own: the relationship leads to an outline of it.
+        // The author's model has no full entity Book: the relationship leads to an outline of it.
         let (author, outline) = (NSEntityDescription("Author"), NSEntityDescription("Book"))
         let book = NSEntityDescription("Book", attribute("title"))
         author.properties = [relationship("books", to: outline)]
@@ -173,7 +173,7 @@ struct ModelCopyingTests {
         expectEqual(new.entitiesThatDiffer(fromStoreMetadata: metadata, configuration: nil), ["A"])
     }
 
-    @Test func `merging for a store takes one version that fits whole, with what takes no part in its hashes`() throws {
+    @Test func `merging for a store takes one version that fits whole, with what its hashes leave out`() throws {
         func version(_ transformer: String?, _ depot: NSEntityDescription) -> NSManagedObjectModel {
             let tags = attribute("tags", .transformable)
             tags.valueTransformerName = transformer
@@ -199,7 +199,7 @@ struct ModelCopyingTests {
             let tags = found.entitiesByName["Parcel"]?.attributesByName["tags"]
             expectEqual(tags?.valueTransformerName, "NSSecureUnarchiveFromData")
         }
-        // Without one that fits alone, a larger one gives all entities, and only those of the store.
+        // If no model fits by itself, then a larger one gives all entities of the store, and no others.
         let part = try require(NSManagedObjectModel(byMerging: [one, larger], forStoreMetadata: metadata))
         expectEqual(part.entityVersionHashesByName, two.entityVersionHashesByName)
     }

@@ -71,7 +71,7 @@ struct ModelEqualityTests {
         expect(model != other)
     }
 
-    @Test func `properties of one name are told apart by kind and by entity`() {
+    @Test func `properties of one name are distinguished by kind and by entity`() {
         let (cat, dog) = (NSEntityDescription("Cat", attribute("name")), NSEntityDescription("Dog", attribute("name")))
         expect(cat.properties[0] != dog.properties[0])
         expectEqual(Set(cat.properties + dog.properties).count, 2)

@@ -12,7 +12,7 @@ import Testing
 struct ModelFreezingTests {
     /// A change of a frozen model.
     ///
-    /// It runs in a process of its own, so it is picked by number.
+    /// It runs in a separate process, so a number picks it.
     private static func change(_ number: Int) {
         let model = libraryModel()
         model.freeze()

@@ -13,9 +13,9 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import CoreDataOperations
 
-/// Models that are equivalent to those of stores that SwiftData made, and what these stores have.
+/// Models like those of stores that SwiftData has made, and the contents of these stores.
 private enum SwiftDataStores {
-    /// The rows of a table, without its head.
+    /// The rows of a table, without its header.
     static func rows(_ name: String) throws -> [[String]] {
         let text = try String(contentsOf: Fixtures.url("swiftdata/\(name)"), encoding: .utf8)
         return text.split(separator: "\n").dropFirst().map {
@@ -23,7 +23,7 @@ private enum SwiftDataStores {
         }
     }
 
-    /// The model of a store; `nil` for one that is not here.
+    /// The model of a store; `nil` if the store is not here.
     static func model(_ name: String) throws -> NSManagedObjectModel? {
         let url = Fixtures.url("swiftdata/models/\(name).xcdatamodel")
         guard FileManager.default.fileExists(atPath: url.path) else { return nil }
@@ -159,7 +159,7 @@ struct VersionHashTests {
     }
 
     @Test(arguments: ModelFixtures.paths.filter { !$0.hasSuffix(".mom") })
-    func `a file of somebody else's model has the hashes of the model that is made of it`(_ path: String) throws {
+    func `a file of another program's model has the hashes of the model that is made of it`(_ path: String) throws {
         let url = Fixtures.url(path)
         let source = try ModelSource(xml: Data(contentsOf: url))
         try expectEqual(source.versionHashes, NSManagedObjectModel(reading: url).entityVersionHashesByName)

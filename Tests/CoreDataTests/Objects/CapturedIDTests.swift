@@ -5,10 +5,10 @@ import StrataLocks
 import TestSupport
 import Testing
 
-/// The IDs that a program captured before a save: they stay as they were, and lead to the object.
+/// IDs that a program has captured before a save: they do not change, and lead to the object.
 @Suite("IDs captured before a save")
 struct CapturedIDTests {
-    /// How an object gets its permanent ID.
+    /// The ways in which an object gets its permanent ID.
     enum Way: CaseIterable {
         case save, obtaining
 
@@ -38,7 +38,8 @@ struct CapturedIDTests {
             expect(captured != permanent && permanent != captured)
             expect(captured.hash == hash && captured.uriRepresentation() == uri && captured.description == text)
             expect(names[captured] == "Porto" && names[permanent] == nil)
-            // As programs do when an object was saved: filed anew, and removed under the old ID.
+            // After an object was saved, programs do the same: they file it under the new ID, and remove it under the
+            // old one.
             names[permanent] = names.removeValue(forKey: captured)
             expect(names == [permanent: "Porto"])
         }
@@ -96,14 +97,14 @@ struct CapturedIDTests {
             expect(early.objectID === permanent)
             expectEqual((early as? City)?.name, "Porto")
         }
-        // A context that has never met the object.
+        // This context has never had the object.
         try stack.context().look(captured, City.self) { found in
             expect(found.name == "Porto" && found.objectID === permanent)
         }
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `changes told by captured IDs are merged`(_ kind: StoreKind) throws {
+    func `changes reported by captured IDs are merged`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (writer, reader) = (stack.context(), stack.context())
         let (city, captured) = try writer.performAndWait {
@@ -204,7 +205,7 @@ struct CapturedIDTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an object has no ID beyond the one that somebody holds`(_ kind: StoreKind) throws {
+    func `an object has no ID beyond the one that is held`(_ kind: StoreKind) throws {
         let context = try Stack(kind).context()
         try context.performAndWait {
             let city = City(context: context)
@@ -217,7 +218,7 @@ struct CapturedIDTests {
             }
             try context.save()
             _ = city.objectID
-            // The permanent ID does not hold the temporary one, and no table does.
+            // Neither the permanent ID nor a table holds the temporary ID.
             expect(captured == nil)
         }
     }

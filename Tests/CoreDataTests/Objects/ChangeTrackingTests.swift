@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-@Suite("Changes and what they were made upon")
+@Suite("Changes and the values before them")
 struct ChangeTrackingTests {
     private func storeVenue(_ stack: Stack) throws -> NSManagedObjectID {
         try stack.inContext { context throws in
@@ -89,7 +89,7 @@ struct ChangeTrackingTests {
 
     // CS-84
     @Test(arguments: StoreKind.allCases)
-    func `flags tell inserted from updated from deleted`(_ kind: StoreKind) throws {
+    func `flags distinguish inserted, updated and deleted objects`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context throws in
             let city = City(context: context)
@@ -175,7 +175,7 @@ struct ChangeTrackingTests {
                 venue.name = "round \(round), again"
                 expectEqual(reader.performAndWait { mirror.name }, "Ria")
                 try context.save()
-                // What the save has handed on must not change with the next write.
+                // The row that the save has shared must not change with the next write.
                 let saved = stack.context()
                 let copy = try saved.performAndWait {
                     let copy = try saved.object(Venue.self, id)
@@ -245,7 +245,7 @@ struct ChangeTrackingTests {
             venue.city = city
             venue.name = "Sol"
             let cityID = city.objectID
-            // The city lacks its name.
+            // The city lacks the required name.
             expectThrows(CocoaError.self) { try context.save() }
             expect(cityID.isTemporaryID)
             expect(city.isInserted)

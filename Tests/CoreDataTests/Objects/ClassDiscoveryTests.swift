@@ -6,7 +6,7 @@ import Testing
 
 /// Classes are found by the name that the model gives, whether or not the program has used them.
 ///
-/// What the program has used lasts as long as it runs, so each test has classes of its own.
+/// A class counts as used until the program ends, so each test has different classes.
 @Suite("Classes that a model names")
 struct ClassDiscoveryTests {
     private func model(_ classNames: [String: String]) -> NSManagedObjectModel {
@@ -80,7 +80,7 @@ struct ClassDiscoveryTests {
     }
 
     @Test
-    func `the use of one of two classes with a name tells which one an entity means`() throws {
+    func `the use of one of two classes with a name decides which one an entity means`() throws {
         let here = try Stack(.memory, model: model(["Thing": "Twin"]))
         let there = try Stack(.memory, model: model(["Thing": "Twin"]))
         for _ in 0..<2 {
@@ -102,7 +102,7 @@ struct ClassDiscoveryTests {
     }
 
     @Test
-    func `two classes with a name are both told when one is not of the class that a request promises`() throws {
+    func `two classes with a name are both named when one is not of the class that a request promises`() throws {
         let stack = try Stack(.memory, model: model(["Thing": "Twin"]))
         stack.inContext { context in
             Twin(context: context).name = "mine"
@@ -138,7 +138,7 @@ struct ClassDiscoveryTests {
                     let text = error?.localizedDescription ?? ""
                     expect(text.contains("\(module).Lookalike and TestSupport.Lookalike"), "\(text)")
                 }
-                // A request that makes no object does not depend on its class.
+                // A request that creates no objects does not depend on the class.
                 try expectEqual(context.count(for: untyped), 1)
                 let ids = NSFetchRequest<NSManagedObjectID>(entityName: "Thing")
                 ids.resultType = .managedObjectIDResultType
@@ -176,7 +176,7 @@ struct ClassDiscoveryTests {
     }
 
     @Test
-    func `classes that are missing, or there twice, are told once when stores are loaded, by entity`() throws {
+    func `classes that are missing, or there twice, are reported once when stores are loaded, by entity`() throws {
         let model = model([
             "Lost": "LostWithoutTrace", "Foreign": "SomeApp.Gone", "Double": "Twin", "Fine": "OnlyInModel",
             "Plain": "NSManagedObject",

@@ -14,7 +14,7 @@ import Testing
 
 @Suite("Derived attributes")
 struct DerivedAttributeTests {
-    /// Orders of customers, with items.
+    /// A model of orders of customers, with items.
     private func orders(_ kind: StoreKind) throws -> StoreHarness {
         let customer = StoreModels.entity("Customer")
         let order = StoreModels.entity("Order")
@@ -45,7 +45,7 @@ struct DerivedAttributeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `are computed on insertion and told back`(_ kind: StoreKind) throws {
+    func `are computed on insertion and returned`(_ kind: StoreKind) throws {
         let harness = try orders(kind)
         let customer = try harness.row("Customer", -1, ["name": "Ärger"])
         let order = try harness.row("Order", -2, to: ["customer": harness.reference("Customer", -1)])
@@ -94,7 +94,7 @@ struct DerivedAttributeTests {
         try expectEqual(value(first, "customerName") as? String, "b")
         try expectEqual([first, second].map { try value($0, "itemCount") as? Int64 }, [0, 1])
         try expectEqual([first, second].map { try value($0, "total") as? Double }, [0, 2])
-        // Their versions are those of before: it was not they that were changed.
+        // Their versions are the former ones, since the save did not change these objects.
         expectEqual([first.version.versionCount, second.version.versionCount], [1, 1])
     }
 
@@ -177,7 +177,7 @@ struct DerivedAttributeTests {
         try expectEqual(value(harness.stored("Person", 1), "bestName") as? String, "chess")
         try expectEqual(value(harness.stored("Person", 1), "loudName") as? String, "CHESS")
 
-        // Nothing but the new owner tells that the former one has lost the member.
+        // Only the new owner shows that the former owner has lost the member.
         changes = StoreChanges()
         changes.toMany = [
             ToManyChange(
@@ -313,7 +313,7 @@ struct DerivedAttributeTests {
         }
     }
 
-    // SQLite keeps whatever a column is given.
+    // SQLite stores any value in any column.
     @Test(arguments: StoreKind.allCases.filter { $0 != .sqlite })
     func `of numbers that are too large for them are nil`(_ kind: StoreKind) throws {
         let (order, item) = (StoreModels.entity("Order"), StoreModels.entity("Item"))

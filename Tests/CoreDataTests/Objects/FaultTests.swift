@@ -107,7 +107,7 @@ struct FaultTests {
 
     // CS-64
     @Test(arguments: StoreKind.allCases)
-    func `a refresh without merging drops the changes and tells the object once`(_ kind: StoreKind) throws {
+    func `a refresh without merging drops the changes and reports the object once`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         let id = try store(["a"], stack)[0]
         try stack.inContext { context throws in
@@ -242,7 +242,7 @@ struct FaultTests {
             expect(object.things.isEmpty)
             expect(object.isDeleted)
             expect(!object.isFault)
-            // Writing to it neither stops the program nor the next save.
+            // Writing to it stops neither the program nor the next save.
             object.name = "ghost"
             let other = try reader.object(Hooked.self, ids[1])
             other.name = "saved"
@@ -274,7 +274,7 @@ struct FaultTests {
 
     // CS-75
     @Test(arguments: StoreKind.allCases)
-    func `the hook for inaccessible faults is told the object, its ID and the property`(_ kind: StoreKind) throws {
+    func `the hook for inaccessible faults gets the object, its ID and the property`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         let ids = try store(["a", "b"], stack)
         let reader = WatchfulContext(.privateQueue)
@@ -349,7 +349,7 @@ struct FaultTests {
 
 /// A context that notes which faults could not be realised, and leaves them alone.
 private final class WatchfulContext: NSManagedObjectContext, @unchecked Sendable {
-    // @unchecked Sendable: as NSManagedObjectContext, `seen` is touched inside the scope only.
+    // @unchecked Sendable: as in NSManagedObjectContext, `seen` is used inside the scope only.
     var seen: [(id: NSManagedObjectID, property: String?)] = []
 
     override func shouldHandleInaccessibleFault(

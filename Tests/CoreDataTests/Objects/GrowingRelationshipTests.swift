@@ -8,7 +8,9 @@ import Testing
 @testable import CoreDataMigration
 @testable import CoreDataModelFiles
 
-/// Relationships of many members that one context changes over many saves, step by step against a plain collection.
+/// Relationships with many members, which one context changes over many saves.
+///
+/// Each step is compared with a plain collection.
 @Suite("Relationships that grow over many saves")
 struct GrowingRelationshipTests {
     @Test(arguments: StoreKind.allCases, 1...3)
@@ -20,7 +22,7 @@ struct GrowingRelationshipTests {
             var dice = SeededRandom(seed: seed)
             let (city, other) = (City(context: context), City(context: context))
             (city.name, other.name) = ("Lisbon", "Porto")
-            // As a plain array, so that every run of a seed chooses the same ones.
+            // The members are an array, so that each run of a seed chooses the same ones.
             var members: [Venue] = []
             for step in 0..<150 {
                 switch Int.random(in: 0..<8, using: &dice) {
@@ -87,7 +89,7 @@ struct GrowingRelationshipTests {
         }
     }
 
-    /// Against a plain set, with so many members that they are searched by their keys.
+    /// A comparison with a plain set, with so many members that they are found by their keys.
     @Test(arguments: 1...3)
     func `a state of many members finds each of them, and what was kept of it stays`(_ seed: UInt64) {
         var dice = SeededRandom(seed: seed)
@@ -99,7 +101,7 @@ struct GrowingRelationshipTests {
         for _ in 0..<2_000 {
             switch Int.random(in: 0..<40, using: &dice) {
             case 0:
-                // A save.
+                // This case is a save.
                 var permanent = KeyMap<Int64>()
                 for key in members.union(before).sorted() where key < 0 {
                     newest += 1
@@ -110,14 +112,14 @@ struct GrowingRelationshipTests {
                 kept.replaceKeys(permanent)
                 members = Set(members.map { permanent[$0] ?? $0 })
                 before = Set(before.map { permanent[$0] ?? $0 })
-                // So many at once that they have an index of their own.
+                // So many members at once get a separate index.
                 for _ in 0..<(Bool.random(using: &dice) ? 25 : 0) {
                     unsaved -= 1
                     expect(state.add(ObjectReference(key: unsaved, entity: 0)))
                     members.insert(unsaved)
                 }
             case 1, 2:
-                // An event.
+                // This case is the end of an event.
                 expectEqual(Set((kept.content ?? []).map(\.key)), before)
                 (kept, before) = (state.kept(), members)
             case 3..<18:
@@ -149,7 +151,7 @@ struct GrowingRelationshipTests {
             for venue in venues { venue.city = city }
             try context.save()
             context.undoManager = UndoManager()
-            // A search for one makes what is remembered about places.
+            // A search for one member builds an index of places.
             expect(city.venues.contains(venues[7]))
             for venue in venues[..<20] { venue.city = nil }
             let new = Venue(context: context)

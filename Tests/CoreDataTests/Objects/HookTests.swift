@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-@Suite("What objects are told")
+@Suite("Hooks of objects")
 struct HookTests {
     private func storeHooked(_ name: String, _ stack: Stack) throws -> NSManagedObjectID {
         try stack.inContext { context in
@@ -57,7 +57,7 @@ struct HookTests {
 
     // CS-79, CS-29
     @Test(arguments: StoreKind.allCases)
-    func `each changed object is told once before and once after a save, with its permanent ID`(_ kind: StoreKind)
+    func `each changed object is notified once before and once after a save, with its permanent ID`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack.objects(kind)
@@ -279,7 +279,7 @@ struct DeletionTests {
 
     // CS-90
     @Test(arguments: StoreKind.allCases)
-    func `deny refuses the save as long as there is somebody left`(_ kind: StoreKind) throws {
+    func `deny refuses the save as long as a member is left`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let guardian = Hooked(context: context)
@@ -350,7 +350,7 @@ struct DeletionTests {
             let city = City(context: context)
             city.name = "Lisbon"
             try context.save()
-            // It lacks its name, which no save asks for any more.
+            // The city lacks its name, but it is deleted before a save asks for it.
             let brief = City(context: context)
             let venue = Venue(context: context)
             venue.city = brief
@@ -421,7 +421,7 @@ struct DeletionTests {
             request.returnsObjectsAsFaults = false
             let found = try context.fetch(request)
             expectEqual(found.map(\.name), ["relates", "zed"])
-            // The first one's awakeFromFetch has asked for the second.
+            // The `awakeFromFetch` of the first object has asked for the second.
             expect(found[0].owner === found[1])
             expect(context.registeredObject(for: found[1].objectID) === found[1])
         }

@@ -236,7 +236,7 @@ struct IdentityTests {
 
     // CS-27
     @Test(arguments: StoreKind.allCases)
-    func `a context lets go of unchanged objects that nobody holds, and keeps the others`(_ kind: StoreKind) throws {
+    func `a context releases unchanged objects that are not held, and keeps the others`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context throws in
             for number in 0..<5000 { Tag(context: context).title = "\(number)" }
@@ -247,11 +247,11 @@ struct IdentityTests {
             let tags = try context.all(Tag.self, sortedBy: "title")
             tags[1].title = "changed"
             context.delete(tags[2])
-            // A to-many relationship whose collection was handed out must not keep its members.
+            // Though the collection of this to-many relationship was read, it must not keep the members.
             expect(tags[3].venues.isEmpty)
             return (tags[0], tags[1].objectID, tags[2].objectID)
         }
-        // The end of an event is when a context looks for what nobody holds.
+        // At the end of an event a context looks for objects that are no longer held.
         context.perform {}
         context.performAndWait {
             expect(context.registeredObjects.count < 100)

@@ -189,7 +189,7 @@ struct KeyValueTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a description tells entity, ID and values, without firing a fault`(_ kind: StoreKind) throws {
+    func `a description has entity, ID and values, without firing a fault`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context throws in
             let city = City(context: context)

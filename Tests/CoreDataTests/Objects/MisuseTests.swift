@@ -3,16 +3,18 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Misuse that would corrupt data stops the program with a message that says what, where and how to mend it.
+/// Misuse that would corrupt data stops the program.
+///
+/// The message names the mistake, the place and a remedy.
 @Suite("Misuse")
 struct MisuseTests {
-    /// Whether what a process wrote before it ended names everything in `words`.
+    /// Whether the text that a process has written before its end contains all `words`.
     private func names(_ words: String..., in result: ExitTest.Result?) -> Bool {
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
         return words.allSatisfy(text.contains)
     }
 
-    /// Runs a block in a context of a fresh guide stack.
+    /// Runs a block in a context of a new guide stack.
     private static func inGuide(_ body: (NSManagedObjectContext) throws -> Void) throws {
         let stack = try Stack(.memory)
         let context = stack.context("guide")
@@ -51,7 +53,7 @@ struct MisuseTests {
     }
 
     @Test
-    func `an addition to a relationship of nobody`() async throws {
+    func `an addition to a relationship without an owner`() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { Venue(context: $0).mutableSetValue(forKeyPath: "city.venues").add(Venue(context: $0)) }
         }

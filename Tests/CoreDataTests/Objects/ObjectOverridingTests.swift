@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Subclasses that override what may be overridden, in the words in which Apple declares it.
+/// Subclasses override everything that may be overridden, with Apple's declarations.
 @Suite("Overriding with Apple's signatures")
 struct ObjectOverridingTests {
     private static let count = 2_000
@@ -34,7 +34,7 @@ struct ObjectOverridingTests {
             }
             try context.save()
         }
-        // Faults are made by the framework.
+        // The framework makes these faults.
         for _ in 0..<2 {
             try stack.inContext { context throws in
                 let objects = try context.all(Overriding.self)
@@ -141,7 +141,7 @@ struct ObjectOverridingTests {
     @Test(arguments: StoreKind.allCases)
     func `making an object by its entity makes its class known by the bare name`(_ kind: StoreKind) throws {
         let model = Self.model(Overriding.self)
-        // Not found by name before somebody uses it: it is not in the module of the executable.
+        // The class is not in the executable's module, so its name leads to it only once the program has used it.
         model.entities[0].managedObjectClassName = "MadeByEntity"
         let stack = try Stack(kind, model: model)
         try stack.inContext { context in
@@ -221,7 +221,7 @@ class Overriding: NSManagedObject {
 }
 
 private final class OverridingContext: NSManagedObjectContext, @unchecked Sendable {
-    // @unchecked Sendable: as its superclass, and it adds nothing.
+    // @unchecked Sendable: like its superclass, to which it adds nothing.
     override init(concurrencyType ct: NSManagedObjectContextConcurrencyType) { super.init(concurrencyType: ct) }
     override var mergePolicy: Any {
         get { super.mergePolicy }
@@ -245,7 +245,7 @@ private final class OverridingContext: NSManagedObjectContext, @unchecked Sendab
 }
 
 private final class OverridingCoordinator: NSPersistentStoreCoordinator, @unchecked Sendable {
-    // @unchecked Sendable: as its superclass, and it adds nothing.
+    // @unchecked Sendable: like its superclass, to which it adds nothing.
     override init(managedObjectModel model: NSManagedObjectModel) { super.init(managedObjectModel: model) }
     override func managedObjectID(forURIRepresentation url: URL) -> NSManagedObjectID? {
         super.managedObjectID(forURIRepresentation: url)
@@ -253,7 +253,7 @@ private final class OverridingCoordinator: NSPersistentStoreCoordinator, @unchec
 }
 
 private final class OverridingContainer: NSPersistentContainer, @unchecked Sendable {
-    // @unchecked Sendable: as its superclass, and it adds nothing.
+    // @unchecked Sendable: like its superclass, to which it adds nothing.
     override init(name: String, managedObjectModel model: NSManagedObjectModel) {
         super.init(name: name, managedObjectModel: model)
     }
@@ -270,7 +270,7 @@ private final class OverridingContainer: NSPersistentContainer, @unchecked Senda
 }
 
 private final class OverridingPolicy: NSMergePolicy, @unchecked Sendable {
-    // @unchecked Sendable: what it adds is atomic.
+    // @unchecked Sendable: the added state is atomic.
     let calls = Atomic(0)
 
     override init(merge ty: NSMergePolicyType) { super.init(merge: ty) }
@@ -293,7 +293,7 @@ private final class OverridingDescription: NSPersistentStoreDescription {
 }
 
 private final class OverridingAttribute: NSAttributeDescription, @unchecked Sendable {
-    // @unchecked Sendable: as its superclass, and it adds nothing.
+    // @unchecked Sendable: like its superclass, to which it adds nothing.
     required init() { super.init() }
     override func copy(with zone: NSZone? = nil) -> Any { super.copy(with: zone) }
     override func setValidationPredicates(

@@ -4,7 +4,7 @@ import StrataLocks
 import TestSupport
 import Testing
 
-/// Properties declared with classes, and with what transformable attributes hold.
+/// Properties that are declared with classes, and with the values of transformable attributes.
 @Suite("Declared classes of attributes")
 struct ObjectTypesTests {
     private func stack(_ kind: StoreKind) throws -> Stack { try Stack(kind, model: TypedShelf.model()) }
@@ -55,7 +55,7 @@ struct ObjectTypesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a transformable value of an undeclared class reads as nil, and is told once`(_ kind: StoreKind) throws {
+    func `a transformable value of an undeclared class reads as nil, and is reported once`(_ kind: StoreKind) throws {
         let stack = try stack(kind)
         let told = Locked<[String]>([])
         stack.coordinator.unreportableErrorHandler = { error, _ in

@@ -3,10 +3,10 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Members that come and go while nobody has loaded the relationships of others.
+/// Members come and go while the relationships of others are not loaded.
 extension RelationshipTests {
     @Test(arguments: StoreKind.allCases)
-    func `a member that comes to an order which nobody has loaded is the last, however old it is`(_ kind: StoreKind)
+    func `a member that comes to an order which is not loaded is the last, however old it is`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack.objects(kind)
@@ -83,7 +83,7 @@ extension RelationshipTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `who is deleted is nobody's friend, also of those who became friends meanwhile`(_ kind: StoreKind) throws {
+    func `a deleted person is no friend of those who became friends meanwhile`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         let ids = try stack.inContext { context throws in
             let people = ["a", "b"].map { Person($0, context) }
@@ -123,7 +123,7 @@ extension RelationshipTests {
             return (mothers[1].objectID, mothers[0].children[0].objectID)
         }
         try stack.inContext { context throws in
-            // Neither mother's children are loaded.
+            // The children of the two mothers are not loaded.
             let (child, mother) = (try context.object(Person.self, child), try context.object(Person.self, mother))
             child.mother = mother
             if onlyMemberTells { context.refresh(mother, mergeChanges: false) }

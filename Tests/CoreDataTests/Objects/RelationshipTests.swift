@@ -5,7 +5,7 @@ import Testing
 
 private typealias Tag = TestSupport.Tag
 
-// CS-96 throughout.
+// All tests are about CS-96.
 @Suite("Relationships and their inverses")
 struct RelationshipTests {
     @Test(arguments: StoreKind.allCases)
@@ -68,7 +68,7 @@ struct RelationshipTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `one-to-one: setting one side frees whoever had it`(_ kind: StoreKind) throws {
+    func `one-to-one: setting one side frees the object that had it`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let ids = try stack.inContext { context throws in
             let (one, two) = (Venue(context: context), Venue(context: context))
@@ -258,7 +258,7 @@ struct RelationshipTests {
                 person.followers.insert(mother)
                 context.processPendingChanges()
             }
-            // One that leaves and comes back is the last one.
+            // A member that leaves and comes back is the last one.
             news[4].mother = nil
             news[4].mother = mother
             if looks { expectEqual(mother.children.map(\.name), ["b", "f", "a", "e", "d", "c"]) }
@@ -273,7 +273,9 @@ struct RelationshipTests {
         }
     }
 
-    /// Stores a person with rivals, a relationship without an inverse.
+    /// Stores a person with rivals.
+    ///
+    /// The relationship has no inverse.
     private func storeOwner(_ stack: Stack, rivals: [String]) throws -> NSManagedObjectID {
         try stack.inContext { context throws in
             let owner = Person("a", context)
@@ -481,7 +483,7 @@ struct RelationshipTests {
             context.mergeChanges(fromContextDidSave: deletion)
             expectEqual(city.venues, Set(venues[2...]))
         }
-        // The relationship may be loaded without its members being objects.
+        // The relationship may be loaded though its members are not objects.
         try stack.inContext { reader in
             let city = try reader.object(City.self, cityID)
             expectEqual(city.objectIDs(forRelationshipNamed: "venues").count, 2)

@@ -8,15 +8,15 @@ import Testing
 @testable import CoreDataMigration
 @testable import CoreDataModelFiles
 
-/// What any thread may read of an object, while its context goes on.
+/// The properties of an object that any thread may read while its context goes on.
 @Suite("IDs and contexts of objects, read by other threads")
 struct SharedIdentityTests {
     private struct Objects: @unchecked Sendable {
-        // @unchecked Sendable: other threads read what they may of the objects, and nothing else.
+        // @unchecked Sendable: other threads read only what any thread may read.
         var list: [City]
     }
 
-    /// Reads on another thread until it is told to stop.
+    /// Runs `body` while another thread reads the objects, until `body` has ended.
     private func reading<Result>(_ objects: Objects, _ body: () throws -> Result) rethrows -> Result {
         let isOver = Shared(false)
         let (begun, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Validation")
 struct ValidationTests {
-    /// A form without a fault, and a page in it.
+    /// A valid form with one page.
     private func form(_ context: NSManagedObjectContext) -> Form {
         let form = Form(context: context)
         form.title = "title"
@@ -19,12 +19,12 @@ struct ValidationTests {
         NSEntityDescription.insertNewObject(forEntityName: "Page", into: context)
     }
 
-    /// The error of a save that must fail.
+    /// The error of a save that has to fail.
     private func failure(_ context: NSManagedObjectContext) throws -> CocoaError {
         try #require(throws: CocoaError.self) { try context.save() }
     }
 
-    /// The codes of an error, by the key that each is about.
+    /// The codes of an error, by the keys that the errors concern.
     private func codes(_ error: CocoaError) -> [String: Int] {
         let all = error.userInfo[NSDetailedErrorsKey] as? [NSError] ?? [error as NSError]
         return Dictionary(
@@ -83,7 +83,7 @@ struct ValidationTests {
 
     // CS-89
     @Test(arguments: StoreKind.allCases)
-    func `a broken rule tells predicate, value and the model's code or text (CS-89)`(_ kind: StoreKind) throws {
+    func `a broken rule names predicate, value and the model's code or text (CS-89)`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let form = form(context)
@@ -118,7 +118,7 @@ struct ValidationTests {
             expectEqual(error.userInfo[NSValidationKeyErrorKey] as? String, "pages")
             form.pages.removeFirst()
             try context.save()
-            // Taken away from the other side.
+            // The page is removed from the other side.
             form.pages.first?.setValue(nil, forKey: "form")
             try context.save()
             for page in form.pages { page.setValue(nil, forKey: "form") }
@@ -147,7 +147,7 @@ struct ValidationTests {
                     return (error as? CocoaError)?.code
                 }
             }
-            // When it is inserted, and when it has lost its members.
+            // Validation applies when the form is inserted, and when it has lost its members.
             let form = form(context)
             form.pages = []
             expectEqual(saveFailure(), expected)
@@ -164,7 +164,7 @@ struct ValidationTests {
                     expectEqual((error as? CocoaError)?.code, expected)
                 }
             }
-            // Too few are too few, whether none would do or not.
+            // Too few members are an error, whether or not the relationship may be empty.
             form.pages = [page(context)]
             expectEqual(saveFailure(), minimum == 2 ? .validationRelationshipLacksMinimumCount : nil)
         }

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-@Suite("A child's save is told once")
+@Suite("A child's save is reported once")
 struct ChildChangeTests {
     @Test(arguments: StoreKind.allCases)
     func `the next message of a child's changes is of its next save`(_ kind: StoreKind) async throws {
@@ -11,7 +11,8 @@ struct ChildChangeTests {
         let (_, child) = stack.pair()
         var changes = child.changes.makeAsyncIterator()
         for round in 0..<50 {
-            // Whoever waits already gets the first telling alone, and a second one the next time.
+            // If a save were reported twice, then the waiting iterator would get only the first report here, and the
+            // second one in the next round.
             async let id = child.perform {
                 let city = City(context: child)
                 city.name = "city \(round)"

@@ -3,10 +3,12 @@ import Expectations
 import TestSupport
 import Testing
 
-/// A message of a deletion may come before that of the insertion; whoever merges both must not be left with a ghost.
+/// A message of a deletion may come before that of the insertion.
+///
+/// A context that merges both must not keep a ghost.
 @Suite("Deletions that overtake what they delete")
 struct OvertakenDeletionTests {
-    /// What a context showed as inserted, and still does after all merges.
+    /// The objects that a context showed as inserted, and still shows after all merges.
     private func ghosts(_ log: NotificationLog) -> Set<NSManagedObject> {
         log.entries.reduce(into: []) { $0.formUnion($1.objects(NSInsertedObjectsKey)) }
     }
@@ -25,7 +27,7 @@ struct OvertakenDeletionTests {
         let busy = Task {
             try await view.perform {
                 gate.stopOnce()
-                // The row is there, and its insertion waits to be merged here.
+                // The row is in the store, and its insertion waits to be merged here.
                 let city = try view.get(id, City.self)
                 expectEqual(city.name, "short-lived")
                 try stack.delete(id)
@@ -46,7 +48,7 @@ struct OvertakenDeletionTests {
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `one that is told without its owner takes the object out of loaded relationships`(
+    func `one that is reported without its owner takes the object out of loaded relationships`(
         _ kind: StoreKind,
         isRead: Bool
     ) throws {
@@ -107,7 +109,7 @@ struct OvertakenDeletionTests {
         var changes = writer.changes.makeAsyncIterator()
         var seen = view.changes.makeAsyncIterator()
         let id = try view.performAndWait {
-            // While this block runs, nothing can be merged there.
+            // While this block runs, the context cannot merge anything.
             try writer.performAndWait {
                 let city = City(context: writer)
                 city.name = "short-lived"
@@ -198,7 +200,7 @@ struct OvertakenDeletionTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a row that is deleted and back is no deletion, in whichever order that is told`(_ kind: StoreKind) throws {
+    func `a row that is deleted and back is no deletion, in any order of the messages`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("old")
         let (winner, view) = (stack.context("winner"), stack.context("view"))
@@ -216,7 +218,7 @@ struct OvertakenDeletionTests {
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `an object that is let go of after its deletion was merged does not come back in loaded relationships`(
+    func `an object that is released after its deletion was merged does not come back in loaded relationships`(
         _ kind: StoreKind,
         isRead: Bool
     ) throws {
@@ -231,7 +233,7 @@ struct OvertakenDeletionTests {
             request.relationshipKeyPathsForPrefetching = ["venues"]
             let city = try require(try context.fetch(request).first)
             expectEqual(city.name, "Porto")
-            // Held until the deletion is merged, and not longer.
+            // The object is held until its deletion is merged, and no longer.
             let venue = try context.get(id, Venue.self)
             if isRead { expectEqual(venue.name, "bar") } else { context.refresh(venue, mergeChanges: false) }
             try stack.delete(id)
@@ -242,9 +244,9 @@ struct OvertakenDeletionTests {
         context.performAndWait { expect(city.value.venues.isEmpty) }
     }
 
-    // What another server process may have changed since is not in the row cache, which tells here that the row is back.
+    // Here the row cache shows that the row is back. On a server it does not, since other processes may change rows.
     @Test(arguments: StoreKind.allCases.filter { $0 != .postgreSQL })
-    func `a deletion that is told again after the row came back shows it`(_ kind: StoreKind) throws {
+    func `a deletion that is reported again after the row came back shows it`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("old")
         let (winner, loser, view) = (stack.context("winner"), stack.context("loser"), stack.context("view"))

@@ -12,10 +12,12 @@ import Testing
 @testable import CoreDataOperations
 @testable import StrataArchives
 
-/// Short predicates that ask for work without end.
+/// Short predicates whose evaluation would take almost for ever.
 @Suite("Time limit of an evaluation")
 struct EvaluationLimitTests {
-    /// A context with persons each of whom is everybody's friend, or nobody's.
+    /// A context with persons.
+    ///
+    /// Either all are friends of all, or none has a friend.
     private func context(
         _ kind: StoreKind,
         friends count: Int = 100,
@@ -92,7 +94,7 @@ struct EvaluationLimitTests {
             isGivenUp { _ = try context.fetch(batched) }
             isGivenUp { _ = try context.batchedResults(for: batched).count }
 
-            // Unsaved changes of what the predicate looks at have it evaluated on the objects.
+            // Unsaved changes of the predicate's properties cause an evaluation on the objects.
             try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first?.setValue(7, forKey: "small")
             isGivenUp { _ = try context.fetch(try request(format)) }
         }
@@ -111,7 +113,7 @@ struct EvaluationLimitTests {
             request.evaluationTimeLimit = 0.2
             request.propertiesToFetch = [computed]
             isGivenUp { _ = try context.fetch(request) }
-            // The order is by it as well.
+            // The order depends on the computed value as well.
             request.sortDescriptors = [NSSortDescriptor(key: "computed", ascending: true)]
             isGivenUp { _ = try context.fetch(request) }
             let groups = NSFetchRequest<NSDictionary>(entityName: "Person")
@@ -187,13 +189,13 @@ struct EvaluationLimitTests {
             let format = #"name MATCHES "(.*)(.*)(.*)(.*)(.*)x""#
             isGivenUp { _ = try context.fetch(try request(format)) }
             isGivenUp { _ = try context.count(for: try request(format)) }
-            // An expression that is no constant.
+            // The pattern is an expression, not a constant.
             let other = #"name MATCHES TERNARY(small == 0, "a", "(.*)(.*)(.*)(.*)(.*)x")"#
             isGivenUp { _ = try context.fetch(try request(other)) }
         }
     }
 
-    /// Each of some values compared with each of as many others, in vain.
+    /// A predicate that compares each of some values with each of as many others, without a match.
     private static func pairs(_ count: Int) -> String {
         func keys(_ key: String) -> String { Array(repeating: key, count: count).joined(separator: ", ") }
         return "ANY {\(keys("small"))} IN {\(keys("middle"))}"
@@ -204,7 +206,7 @@ struct EvaluationLimitTests {
         let context = try context(kind)
         try context.performAndWait {
             isGivenUp { _ = try context.fetch(try request(Self.pairs(100), limit: 0.05)) }
-            // What is quick has a limit too, if the request sets one.
+            // Quick predicates have a limit too, if the request sets one.
             let plain = (0..<2_000).map { "small != \($0 + 200)" }.joined(separator: " AND ")
             isGivenUp { _ = try context.count(for: try request(plain, limit: 0)) }
             let unlimited = try request(plain, limit: nil)
@@ -288,7 +290,7 @@ struct EvaluationLimitTests {
             controller.delegate = delegate
             try controller.performFetch()
 
-            // Each of them takes a small part of the limit, all together many times as much.
+            // Each object takes a small part of the limit. Together they take many times as much.
             var persons: [NSManagedObject] = []
             for index in 0..<200 {
                 let person = NSEntityDescription.insertNewObject(forEntityName: "Person", into: context)
@@ -364,12 +366,14 @@ struct EvaluationLimitTests {
             let request = try request("ANY friends.friends.small == 3", limit: 60)
             try expectEqual(context.fetch(request).count, 10)
             expectEqual((request.copy() as? NSFetchRequest<NSManagedObject>)?.evaluationTimeLimit, 60)
-            // SQLite's limit does not outlive the fetch on its connection.
+            // SQLite's limit ends with the fetch, and does not stay on the connection.
             isGivenUp { _ = try context.fetch(try self.request(subqueries(5), limit: 0)) }
             try expectEqual(context.count(for: try self.request("small >= 0", limit: nil)), 10)
         }
     }
 }
 
-/// Follows a controller, so that it keeps its results up to date.
+/// A delegate that does nothing.
+///
+/// With it a controller keeps its results up to date.
 private final class SilentDelegate: NSObject, NSFetchedResultsControllerDelegate {}

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// What expressions and comparisons tell about themselves.
+/// The properties of expressions and comparisons.
 @Suite("Accessors of expressions")
 struct ExpressionAccessorTests {
     private static func parsed(_ format: String) throws -> NSExpression {
@@ -73,7 +73,7 @@ struct ExpressionAccessorTests {
         }
     }
 
-    @Test func `a comparison tells its parts, with Apple's raw values`() throws {
+    @Test func `a comparison gives its parts, with Apple's raw values`() throws {
         let operators: [(String, UInt)] = [
             ("a < 1", 0), ("a <= 1", 1), ("a > 1", 2), ("a >= 1", 3), ("a == 1", 4), ("a != 1", 5),
             ("a MATCHES 'x'", 6),
@@ -96,7 +96,7 @@ struct ExpressionAccessorTests {
         expectEqual(all.options.rawValue, 4)
     }
 
-    @Test func `an accessor of another kind of expression stops the program, and tells which`() async {
+    @Test func `an accessor of another kind of expression stops the program, and names it`() async {
         func check(_ result: ExitTest.Result?, _ member: String) {
             let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
             expect(text.contains("NSExpression.\(member) is not defined"), "\(text)")

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Each conversion of the format language with the numbers that it is for, and those that it can hardly hold.
+/// Each conversion of the format language, with typical numbers and with extreme ones.
 @Suite("Arguments of formats")
 struct FormatArgumentTests {
     private func constant(_ format: String, _ value: Any) throws -> NSNumber {
@@ -38,7 +38,7 @@ struct FormatArgumentTests {
     }
 
     @Test(arguments: integers)
-    func `what is no integer is an error that tells what was expected`(_ format: String) {
+    func `what is no integer is an error that says what was expected`(_ format: String) {
         for value in ["1", Date(), Double.nan, Double.infinity, NSNull()] as [Any] {
             let error = expectThrows(PredicateFormatError.self) { try constant(format, value) }
             expectEqual(error?.expected.contains("an integer"), true)

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// What is a programmer's error in a text, and so the end of the program.
+/// Errors in a format are the programmer's, and stop the program.
 @Suite("Formats that do not parse")
 struct FormatStopTests {
     private func check(_ result: ExitTest.Result?, _ parts: String...) {
@@ -43,7 +43,7 @@ struct FormatStopTests {
         )
     }
 
-    @Test func `a function that there is not, or with other arguments, stops the program`() async {
+    @Test func `an unknown function, or one with other arguments, stops the program`() async {
         check(
             await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
                 _ = NSExpression(forFunction: "nonsense:", arguments: [])

@@ -3,8 +3,8 @@ import Expectations
 import TestSupport
 import Testing
 
-/// What stores refuse, and what they make of little things, alike.
-@Suite("What a fetch refuses")
+/// All stores refuse the same requests, and treat small matters alike.
+@Suite("Requests that a fetch refuses")
 struct RefusalTests {
     @Test(arguments: StoreKind.allCases)
     func `a block predicate and a comparator are refused by every store`(_ kind: StoreKind) throws {
@@ -61,7 +61,7 @@ struct RefusalTests {
                 let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expectEqual(error?.code, .persistentStoreOperation)
                 expectEqual(error?.localizedDescription.contains("BETWEEN needs an array"), true)
-                // What makes no sense is false, and so is its opposite.
+                // A comparison without meaning is false, and so is its opposite.
                 expect(!NSPredicate(format: "small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
                 expect(!NSPredicate(format: "NOT small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
             }
@@ -106,7 +106,7 @@ struct RefusalTests {
 
             let request = try require(model.fetchRequestTemplate(forName: "all", of: NSManagedObject.self))
             try expectEqual(context.fetch(request).count, 2)
-            // The template stays what it is.
+            // The template does not change.
             request.fetchLimit = 1
             try expectEqual(context.fetch(request).count, 1)
             expectEqual(model.fetchRequestTemplate(forName: "all")?.fetchLimit, 0)

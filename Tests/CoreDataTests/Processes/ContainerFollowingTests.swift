@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Containers that cannot follow")
 struct ContainerFollowingTests {
-    /// A container in a folder of its own, which is told to follow, and what its coordinator reports.
+    /// A container in a separate folder, which is to follow changes, and the reports of its coordinator.
     private func container(_ folder: SharedFolder, _ descriptions: [NSPersistentStoreDescription])
         -> (container: NSPersistentContainer, reports: Shared<[String]>)
     {
@@ -26,7 +26,7 @@ struct ContainerFollowingTests {
         return description
     }
 
-    @Test func `that a store has an option switched off without which it cannot be followed is reported`() throws {
+    @Test func `a store that cannot be followed, since an option is switched off, is reported`() throws {
         let folder = try SharedFolder(.sqlite)
         let (container, reports) = container(folder, [description(folder, "a.sqlite", isTracked: false)])
         var failures = 0

@@ -9,7 +9,7 @@ import Testing
 @testable import CoreDataOperations
 
 extension Stack {
-    /// Runs a block in a context on a coordinator of its own, and saves.
+    /// Runs a block in a context of another coordinator, and saves.
     fileprivate func saveElsewhere(_ body: (NSManagedObjectContext) throws -> Void) throws {
         let other = try secondCoordinator()
         defer { for store in other.persistentStores { try? other.remove(store) } }
@@ -21,7 +21,7 @@ extension Stack {
         }
     }
 
-    /// Renames the first city on a coordinator of its own.
+    /// Renames the first city in a context of another coordinator.
     fileprivate func renameElsewhere(_ name: String) throws {
         try saveElsewhere { context in
             let city = try require(try context.fetch(citiesByName()).first)
@@ -30,10 +30,10 @@ extension Stack {
     }
 }
 
-/// What contexts see of commits that they are not told of: of other processes, and of other coordinators of this one.
+/// Contexts see commits of which they get no message: those of other processes, and of other coordinators in this one.
 ///
-/// A file of SQLite tells of them. A database does once it keeps a history, and a moment later: what such a store must show is in the suite
-/// "Commits, one's own and others'".
+/// A SQLite file shows such commits at once. A database shows them a moment later, and only if it keeps a history. The
+/// suite "Commits, one's own and others'" tests the behaviour of such a store.
 @Suite("Commits of others")
 struct OthersCommitsTests {
     private let stack: Stack
@@ -44,20 +44,20 @@ struct OthersCommitsTests {
         id = try stack.storeCity("Porto")
     }
 
-    @Test func `a context does not read rows that were cached before somebody else has written`() throws {
+    @Test func `a context does not read rows that were cached before another coordinator has written`() throws {
         try expectEqual(stack.read(id, City.self) { $0.name }, "Porto")
         try stack.renameElsewhere("Faro")
-        // By ID.
+        // The first read is by ID.
         try expectEqual(stack.read(id, City.self) { $0.name }, "Faro")
         try stack.renameElsewhere("Braga")
-        // By a fault.
+        // The second read is by a fault.
         let context = stack.context()
         try context.performAndWait {
             let city: City = try typed(context.object(with: id))
             expect(city.isFault && city.name == "Braga")
         }
         try stack.renameElsewhere("Lagos")
-        // By a fetch, with the rows that it brought.
+        // The third read is a fetch, with the rows that it brings.
         let names = try context.performAndWait {
             context.reset()
             return try context.fetch(citiesByName()).map(\.name)
@@ -65,7 +65,7 @@ struct OthersCommitsTests {
         expectEqual(names, ["Lagos"])
     }
 
-    @Test func `a relationship leads to what somebody else has written`() throws {
+    @Test func `a relationship leads to what another coordinator has written`() throws {
         let venue = try stack.store(Venue.self) { venue, context in
             venue.name = "Casa"
             venue.city = try? typed(context.object(with: id))
@@ -82,7 +82,7 @@ struct OthersCommitsTests {
             expectEqual(city.name, "Porto")
             try stack.renameElsewhere("Faro")
             expectEqual(city.name, "Porto")
-            // Nor does what another context reads change them.
+            // Another context's read does not change them either.
             try expectEqual(stack.read(id, City.self) { $0.name }, "Faro")
             expectEqual(city.name, "Porto")
             context.refresh(city, mergeChanges: true)
@@ -90,7 +90,7 @@ struct OthersCommitsTests {
         }
     }
 
-    @Test func `what somebody else has deleted is not found by its ID`() throws {
+    @Test func `what another coordinator has deleted is not found by its ID`() throws {
         try expectEqual(stack.read(id, City.self) { $0.name }, "Porto")
         try stack.saveElsewhere { context in
             for city in try context.fetch(citiesByName()) { context.delete(city) }
@@ -99,7 +99,7 @@ struct OthersCommitsTests {
         expectEqual(error?.code, .managedObjectReferentialIntegrity)
     }
 
-    @Test func `a commit of somebody else is found behind one's own as well`() throws {
+    @Test func `another coordinator's commit is found even before one's own`() throws {
         try expectEqual(stack.read(id, City.self) { $0.name }, "Porto")
         try stack.renameElsewhere("Faro")
         _ = try stack.storeCity("Lagos")
@@ -107,7 +107,7 @@ struct OthersCommitsTests {
     }
 }
 
-/// What any store must show of one's own commits, and of those of others that nothing has told of.
+/// Any store handles its own commits, and others' commits that come without a message.
 @Suite("Commits, one's own and others'")
 struct OwnAndOthersCommitsTests {
     private let stack: Stack
@@ -132,14 +132,14 @@ struct OwnAndOthersCommitsTests {
         try stack.change(id, City.self) { city, _ in city.population += 1 }
         try expectEqual(cache.removals, before)
         try expect(cache.count > 50)
-        // A server tells of commits of others by the history, which this store has not.
+        // A server reports others' commits by the history, which this store does not keep.
         guard stack.kind == .sqlite else { return }
         try stack.renameElsewhere("Faro")
         _ = try stack.read(id, City.self) { $0.name }
         try expectEqual(cache.removals, before + 1)
     }
 
-    @Test func `saves of many threads are never taken for those of somebody else`() async throws {
+    @Test func `saves of many threads are never taken for those of another coordinator`() async throws {
         let before = try cache.removals
         let (stack, id) = (stack, id)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -173,7 +173,7 @@ struct OwnAndOthersCommitsTests {
         }
     }
 
-    @Test func `a save finds the conflict with what somebody else has written`() throws {
+    @Test func `a save finds the conflict with what another coordinator has written`() throws {
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(id, City.self)

@@ -17,7 +17,7 @@ struct WriteDeadlineTests {
         let path = folder.file("numbers.sqlite").path
         let pool = try ConnectionPool(.file(path))
         try pool.write { try $0.execute("CREATE TABLE number (n INTEGER)") }
-        // A sign that is locked by another open file stands for that of a process which does not go on.
+        // A sign that another open file has locked stands for the sign of a process that does not go on.
         let stopped = WaitSign(database: path)
         stopped.putUp()
         expect(stopped.isUp)
@@ -35,7 +35,7 @@ struct WriteDeadlineTests {
         try foreign.run("ROLLBACK")
     }
 
-    @Test func `who has no time left lets nobody go first`() throws {
+    @Test func `a writer that has no time left lets no other go first`() throws {
         let folder = try ScratchFolder()
         let path = folder.file("numbers.sqlite").path
         let (stopped, mine) = (WaitSign(database: path), WaitSign(database: path))
@@ -67,7 +67,7 @@ struct WriteDeadlineTests {
         try foreign.run("ROLLBACK")
     }
 
-    @Test func `who waits in vain to obtain IDs or to purge a history is named too`() throws {
+    @Test func `a wait in vain to obtain IDs or to purge a history is named too`() throws {
         let options: [AnyHashable: Any] = [NSPersistentStoreTimeoutOption: 0.01, NSPersistentHistoryTrackingKey: true]
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
         _ = try stack.storeCity()
@@ -87,7 +87,7 @@ struct WriteDeadlineTests {
                 expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
             }
         }
-        // Outside of all contexts it is the process alone.
+        // Outside of all contexts the error names only the process.
         let error = expectThrows(CocoaError.self) { try stack.coordinator.purgePersistentHistory() }
         let text = error?.localizedDescription ?? ""
         expect(text.contains(": process \(getpid()) waited "), "\(text)")

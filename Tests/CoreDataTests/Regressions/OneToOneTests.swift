@@ -3,10 +3,11 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Both sides of a one-to-one relationship are stored, so a save must not change one of them upon an old view of the other.
+/// A store keeps both sides of a one-to-one relationship, so a save must not change one side with an old view of the
+/// other.
 @Suite("One-to-one relationships whose sides were read at different times")
 struct OneToOneTests {
-    /// A venue with a licence, and one without.
+    /// Stores a venue with a licence and one without.
     private func store(_ stack: Stack) throws -> (venue: NSManagedObjectID, other: NSManagedObjectID, NSManagedObjectID)
     {
         let context = stack.context()
@@ -39,7 +40,7 @@ struct OneToOneTests {
             let licence = try context.get(licenceID, Licence.self)
             expectEqual(licence.venue?.objectID, venueID)
             try give(licenceID, to: otherID, stack)
-            // The venue is read only now, and shows that it has lost its licence.
+            // The venue is read only now, and shows that its licence is gone.
             let venue = try context.get(venueID, Venue.self)
             expectEqual(venue.licence, nil)
             venue.licence = licence

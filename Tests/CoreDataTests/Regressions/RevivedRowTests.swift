@@ -3,9 +3,9 @@ import Expectations
 import TestSupport
 import Testing
 
-/// A row that somebody has deleted comes back when a policy lets memory win.
+/// A row that another context has deleted comes back if a policy prefers the values in memory.
 ///
-/// It must not pass for what it was before. Found by `stress interleave`.
+/// The revived row must not count as the former one. `stress interleave` has found this.
 @Suite("Rows that come back after they were deleted")
 struct RevivedRowTests {
     /// A stored venue, and contexts that have read it.
@@ -43,13 +43,14 @@ struct RevivedRowTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a save upon a version before the deletion is a conflict, not a lost update`(_ kind: StoreKind) throws {
+    func `a save on a version before the deletion is a conflict, not a lost update`(_ kind: StoreKind) throws {
         let scene = try Scene(kind)
         let reviving = scene.stack.context()
         reviving.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
         try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
         try scene.set("second")
-        // Has what will be, counted from what the other context has read, the version of the revived row.
+        // Counted from the version that the other context has read, this context has the version that the revived row
+        // will get.
         let late = scene.stack.context()
         try late.performAndWait { try late.get(scene.id, Venue.self).price = 5 }
         try scene.delete()
@@ -78,7 +79,7 @@ struct RevivedRowTests {
         }
     }
 
-    /// Deletes the venue, lets the contexts merge that, and brings it back.
+    /// Deletes the venue, has the contexts merge the deletion, and brings the venue back.
     private func deleteAndRevive(_ scene: Scene, _ contexts: [NSManagedObjectContext]) throws {
         let reviving = scene.stack.context()
         reviving.mergePolicy = NSMergePolicy.overwrite
@@ -182,7 +183,7 @@ struct RevivedRowTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an object whose row was missing, and that nobody takes for deleted, is read again`(_ kind: StoreKind) throws {
+    func `an object whose row was missing, and that is not taken for deleted, is read again`(_ kind: StoreKind) throws {
         let scene = try Scene(kind)
         let context = scene.stack.context()
         context.shouldDeleteInaccessibleFaults = false
@@ -270,10 +271,10 @@ struct RevivedRowTests {
         }
     }
 
-    //     A: deletes, saves                 (is told late)
+    //     A: deletes, saves                 (is reported late)
     //     B:                brings it back, saves
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `a deletion that is told late does not take out the row that has come back, cached or not`(
+    func `a deletion that is reported late does not take out the row that has come back, cached or not`(
         _ kind: StoreKind,
         _ isCached: Bool
     ) throws {
@@ -314,7 +315,7 @@ struct RevivedRowTests {
         try stack.read(id, Venue.self) { venue in photos.update { $0 = venue.photos.map(\.objectID) } }
         let reviving = stack.context(.objectTrump)
         try reviving.performAndWait {
-            // Nobody has read the order here.
+            // The order is not loaded here.
             try reviving.get(photos.current[0], Photo.self).title = "back"
             try stack.delete(photos.current[0])
             try reviving.save()

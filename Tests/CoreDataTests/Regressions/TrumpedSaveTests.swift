@@ -3,13 +3,13 @@ import Expectations
 import TestSupport
 import Testing
 
-/// A policy can let the store win over everything that a context has changed about an object.
+/// A policy can decide for the store in everything that a context has changed about an object.
 ///
-/// Such an object is not written. Found by `stress interleave`.
+/// Such an object is not written. `stress interleave` has found this.
 @Suite("Saves in which the store wins")
 struct TrumpedSaveTests {
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `an object whose changes have all given way is not told as saved`(
+    func `an object whose changes have all given way is not reported as saved`(
         _ kind: StoreKind,
         _ rollsBack: Bool
     ) throws {

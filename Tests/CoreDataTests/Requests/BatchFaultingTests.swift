@@ -105,12 +105,12 @@ struct BatchFaultingTests {
             let found = try context.fetch(request)
             expect(log.saw(1))
             expectEqual(found.compactMap { $0.city?.name }.count, 30)
-            // Three batches, and the three cities once: they are known afterwards.
+            // There are three queries for batches, and one for the three cities, which are known afterwards.
             expect(log.saw(4))
         }
     }
 
-    /// Stores venues with a tag each, and returns a request that reads the tags along.
+    /// Stores venues with a tag each, and returns a request that prefetches the tags.
     private func tagged(_ stack: Stack, _ count: Int) throws -> NSFetchRequest<Venue> {
         let ids = try stack.storeVenues(count)
         let context = stack.context("tagging")
@@ -139,7 +139,7 @@ struct BatchFaultingTests {
                 log.clear()
                 let found = try context.fetch(request)
                 expectEqual(found.map(\.tags.count).reduce(0, +), 60)
-                // Six batches, with one query for the venues that are not cached, and one for the tags.
+                // There are six batches, each with one query for venues that are not cached, and one for the tags.
                 expect(log.queries.count <= 13, "cold: \(isCold)")
                 log.clear()
                 expect(found.allSatisfy { $0.tags.first?.title?.isEmpty == false && $0.name != nil })
@@ -215,7 +215,7 @@ struct BatchFaultingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the context forgets a batched fetch that nobody holds`(_ kind: StoreKind) throws {
+    func `the context forgets a batched fetch that is not held`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeVenues(30)
         let context = stack.context()

@@ -51,7 +51,7 @@ struct BatchedResultsTests {
             expect(log.saw(2))
             expect(results[12].name == "012" && results[19].price == 19)
             expect(log.saw(0))
-            // The results hold the batch that was entered last.
+            // The results hold the last batch that was entered.
             expectEqual(context.registeredObjects.count, 10)
             for venue in results { expect(venue.name != nil) }
             expect(log.saw(3))
@@ -59,7 +59,7 @@ struct BatchedResultsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was passed by goes when nobody holds it`(_ kind: StoreKind) throws {
+    func `what was passed by goes when it is not held`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeVenues(999)
         try stack.storeVenues(999)
@@ -76,7 +76,8 @@ struct BatchedResultsTests {
                 most = max(most, context.identityMap.storedCount)
             }
             for venue in results { venue.willAccessValue(forKey: nil) }
-            // A context looks for what nobody holds each time it has doubled, from 4096 on.
+            // From 4096 objects on, a context looks for those that are no longer held each time the number has
+            // doubled.
             expect(results.count == 4995 && most <= 4096 + 50)
             expect(results[7] === kept)
         }
@@ -244,7 +245,7 @@ struct BatchedResultsTests {
 }
 
 extension RandomAccessCollection {
-    /// The first index whose element fulfils a condition that all later ones fulfil too.
+    /// The first index whose element fulfils a condition that all later elements fulfil too.
     fileprivate func partitioningIndex(where belongsInSecond: (Element) -> Bool) -> Index {
         var (low, count) = (startIndex, count)
         while count > 0 {

@@ -10,7 +10,9 @@ import Testing
 
 @Suite("Statements about fetching and pending changes")
 struct FetchStatementTests {
-    /// Four stored venues, of which a context has changed, deleted and added some, without saving.
+    /// Runs `body` with four stored venues.
+    ///
+    /// The context has changed, deleted and added some without saving.
     private func withPending(_ kind: StoreKind, _ body: (NSManagedObjectContext, [NSManagedObjectID]) throws -> Void)
         throws
     {
@@ -18,7 +20,7 @@ struct FetchStatementTests {
         let ids = try stack.storeVenues(4)
         let context = stack.context()
         try context.performAndWait {
-            // 000 leaves the answer, 001 is deleted, "new" comes in first.
+            // The venue 000 no longer matches, 001 is deleted, and "new" comes first.
             try context.get(ids[0], Venue.self).price = 100
             context.delete(try context.get(ids[1], Venue.self))
             let added = Venue(context: context)
@@ -65,7 +67,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `dictionaries tell what is stored, whatever is pending (CS-139)`(_ kind: StoreKind) throws {
+    func `dictionaries show what is stored, whatever is pending (CS-139)`(_ kind: StoreKind) throws {
         try withPending(kind) { context, _ in
             let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
             request.resultType = .dictionaryResultType
@@ -215,7 +217,7 @@ struct FetchStatementTests {
             request.affectedStores = [parts.second]
             try expectEqual(titles(), ["b"])
             try expectEqual(context.count(for: request), 1)
-            // What is not saved belongs to the store that it would go to.
+            // An unsaved object belongs to the store that it is assigned to.
             context.assign(parts.insert("Label", ["title": "c"], context), to: parts.first)
             try expectEqual(titles(), ["b"])
             request.affectedStores = [parts.first]

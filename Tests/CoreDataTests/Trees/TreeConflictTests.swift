@@ -19,7 +19,9 @@ struct TreeConflictTests {
         second = parent.child("second")
     }
 
-    /// The first child changes name and population, the second only the name, and the first saves.
+    /// The first child changes name and population, and the second one only the name.
+    ///
+    /// Then the first one saves.
     private func collide(_ policy: NSMergePolicy) throws {
         second.parentConflictPolicy = policy
         for child in [first, second] { try child.look(id, City.self) { _ = $0.name } }
@@ -68,7 +70,7 @@ struct TreeConflictTests {
         }
         parent.performAndWait { expect(parent.insertedObjects.isEmpty) }
         try parent.look(id, City.self) { expectEqual($0.name, "first") }
-        // Once the cause is gone the same save succeeds.
+        // The same save succeeds once the cause is gone.
         try second.performAndWait {
             second.refresh(try second.get(id, City.self), mergeChanges: true)
             try second.save()
@@ -101,7 +103,7 @@ struct TreeConflictTests {
         try expectCity("first", 10)
     }
 
-    @Test func `a policy of the user's decides`() throws {
+    @Test func `a custom policy decides`() throws {
         final class Adding: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: no state.
             override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
@@ -123,7 +125,7 @@ struct TreeConflictTests {
     @Test func `a change against a deletion, and a deletion against a change, are conflicts`() throws {
         let other = try stack.storeCity("other", population: 1)
         second.parentConflictPolicy = .error
-        // What nobody holds would be read anew.
+        // Without this, the context would read again the objects that are not held.
         second.performAndWait { second.retainsRegisteredObjects = true }
         for child in [first, second] {
             try child.look(id, City.self) { _ = $0.name }
@@ -141,7 +143,7 @@ struct TreeConflictTests {
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
             expectEqual(conflicts.count, 2)
             expectEqual(conflicts.first { $0.sourceObject.objectID == id }?.newVersionNumber, 0)
-            // Memory wins: one comes back, the other goes.
+            // Memory wins: one object comes back, and the other is deleted.
             second.parentConflictPolicy = .mergeByPropertyObjectTrump
             try second.save()
         }

@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Random work in a tree of contexts, held against dictionaries that say what each context should show.
+/// Random work in a tree of contexts, compared with dictionaries of the values that each context should show.
 @Suite("Trees: random work against a model")
 struct TreeDifferentialTests {
     @Test(arguments: DifferentialSeeds.all)
@@ -18,7 +18,7 @@ struct TreeDifferentialTests {
     }
 }
 
-/// What a venue shows.
+/// The values that a venue shows.
 private struct Values: Equatable {
     var price: Int16
     var city: Int
@@ -26,12 +26,12 @@ private struct Values: Equatable {
 
 private enum Change {
     case inserted(Values)
-    /// What it was made upon, and what it is now.
+    /// The values before the change, and the values now.
     case updated(base: Values, now: Values)
     case deleted
 }
 
-/// One context, and what is unsaved in it.
+/// One context, with its unsaved changes.
 private final class Node {
     let context: NSManagedObjectContext
     let parent: Node?
@@ -45,10 +45,12 @@ private final class Node {
 private final class Play {
     private let stack: Stack
     private let cities: [NSManagedObjectID]
-    /// From the root down, each parent before its children.
+    /// The contexts from the root down, each parent before its children.
     private let nodes: [Node]
     private var stored: [NSManagedObjectID: Values] = [:]
-    /// Objects that somebody has deleted without the stores' knowing: the others leave them alone.
+    /// Objects that a context has deleted without saving to the store.
+    ///
+    /// The other contexts do not use them.
     private var doomed: Set<NSManagedObjectID> = []
     private var price: Int16 = 0
     private var random: UInt64
@@ -98,7 +100,7 @@ private final class Play {
             switch change {
             case .inserted(let values): put(id, .inserted(values), node.parent)
             case .updated(let base, let now):
-                // What was set back is no change.
+                // A value that was set back is no change.
                 guard now != base, var values = visible(node.parent)[id] else { continue }
                 if now.price != base.price { values.price = now.price }
                 if now.city != base.city { values.city = now.city }
@@ -158,7 +160,7 @@ private final class Play {
 
     private func edit(in node: Node) throws {
         guard let (id, _) = anyObject(in: node) else { return }
-        // What nobody on the way has changed is read anew, as the model has it.
+        // Contexts on the way that have not changed the object read it again, as the model assumes.
         for upper in nodes where upper === node || isAbove(upper, node) {
             guard visible(upper)[id] != nil else { continue }
             upper.context.performAndWait { upper.context.refresh(upper.context.object(with: id), mergeChanges: true) }
@@ -204,7 +206,7 @@ private final class Play {
 
     private func rollBack(_ node: Node) throws {
         guard number(below: 3) == 0 else { return }
-        // What the root alone knows may be named further down.
+        // Contexts further down may refer to objects that only the root knows.
         guard nodes.allSatisfy({ !isAbove(node, $0) || $0.pending.isEmpty }) else { return }
         node.context.performAndWait { node.context.rollback() }
         for (id, change) in node.pending {
@@ -219,7 +221,7 @@ private final class Play {
 
     // MARK: - Comparing
 
-    /// Looks at every context through a fresh child, once each context has read anew what it has not changed.
+    /// Reads every context through a fresh child, after each context has read unchanged values again.
     func check(_ what: String) throws {
         for node in nodes {
             node.context.performAndWait { node.context.refreshAllObjects() }
@@ -232,8 +234,9 @@ private final class Play {
         try look(stack.context(), stored, "\(what), store", hasMoved: false)
     }
 
-    /// Whether a venue was moved here, or above, that somebody else may have moved too: until that is saved, a refresh shows
-    /// it among the venues of both cities.
+    /// Whether this context, or one above it, has moved a venue that another context may have moved too.
+    ///
+    /// Until that is saved, a refresh shows the venue among the venues of both cities.
     private func hasMoved(_ node: Node?) -> Bool {
         guard let node else { return false }
         let moved = node.pending.values.contains { change in
@@ -251,7 +254,7 @@ private final class Play {
     ) throws {
         try context.performAndWait {
             var found: [NSManagedObjectID: Values] = [:]
-            // The play files its objects under the IDs that they began with.
+            // The model keeps its objects under their first IDs.
             let expected = Dictionary(uniqueKeysWithValues: expected.map { ($0.key.latest, $0.value) })
             for venue in try context.all(Venue.self) {
                 let city = cities.firstIndex { $0 == venue.city?.objectID } ?? -1

@@ -67,7 +67,7 @@ struct TreeFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what nobody holds of a parent's unsaved object is asked for anew`(_ kind: StoreKind) throws {
+    func `a parent's unsaved object that is not held is asked for anew`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (parent, child) = stack.pair()
         let id = parent.insertCity("Porto", population: 1)
@@ -118,7 +118,7 @@ struct TreeFetchTests {
             let count = try child.count(for: request)
             expectEqual(count, 2)
             request.includesPendingChanges = false
-            // What counts as saved for a child is what its parent has.
+            // For a child, the parent's objects count as saved.
             try expectEqual(child.count(for: request), 3)
         }
     }
@@ -233,7 +233,7 @@ struct TreeFetchTests {
             request.fetchLimit = 0
             request.predicate = NSPredicate(format: "name != %@", "new")
             try expectEqual(child.fetch(request).map(\.name), ["second"])
-            // A change in the child goes back into the store that the object is from.
+            // A change in the child goes to the store that holds the object.
             let city = try require(try child.fetch(request).first)
             city.name = "zweite"
             try child.save()
@@ -257,7 +257,7 @@ struct TreeFetchTests {
         for context in [root, middle] {
             context.performAndWait { expect(context.registeredObjects.isEmpty) }
         }
-        // Also where the parent has to fold in changes of its own.
+        // This also holds if the parent has to fold in its unsaved changes.
         middle.insertCity("new")
         try expectEqual(leaf.cityNames().count, 51)
         try leaf.performAndWait {
@@ -278,7 +278,7 @@ struct TreeFetchTests {
         let city = try child.performAndWait { try require(try child.all(City.self).first) }
         try parent.edit(id, City.self) { $0.name = "after" }
         child.performAndWait { expect(city.isFault && city.name == "after") }
-        // Once loaded it stays as it is until it is refreshed.
+        // A loaded object does not change until it is refreshed.
         try parent.edit(id, City.self) { $0.name = "later" }
         child.performAndWait { expectEqual(city.name, "after") }
         try parent.edit(id, City.self) { $0.name = "latest" }
@@ -297,7 +297,7 @@ struct TreeFetchTests {
             return (city, city.objectID)
         }
         let seen = try child.performAndWait { try typed(child.existingObject(with: id)) as City }
-        // In the same event of the parent, where edits go straight to the row.
+        // The edit is in the same event of the parent, and so changes the row directly.
         parent.performAndWait { city.name = "two" }
         child.performAndWait { expectEqual(seen.name, "one") }
         parent.performAndWait { expectEqual(city.name, "two") }
@@ -324,7 +324,7 @@ struct TreeFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an object that a child has brought back is found once though somebody else has stored its row again`(
+    func `an object that a child has brought back is found once though another context has stored its row again`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -335,7 +335,7 @@ struct TreeFetchTests {
         let other = stack.context(.overwrite)
         for context in [child, other] { try context.edit(id, City.self) { $0.population = 7 } }
         try stack.delete(id)
-        // The parent knows that the row has gone, and takes the object as a new one, under the ID that it has had.
+        // The parent knows that the row is gone. It takes the object as a new one with its former ID.
         parent.performAndWait {}
         try child.saveAndWait()
         try other.saveAndWait()

@@ -3,10 +3,12 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Everything under the default policies: a root with children, and somebody outside of the tree who saves meanwhile.
+/// A root with children, and a context outside of the tree that saves meanwhile.
+///
+/// All have the default policies.
 @Suite("Trees: no update of others is lost")
 struct TreeLostUpdateTests {
-    /// A root, the context to be edited some levels below it, and the levels from there to the root.
+    /// A root, the context that is edited some levels below it, and the levels from that context to the root.
     struct Tree {
         let stack: Stack
         let root: NSManagedObjectContext
@@ -19,14 +21,14 @@ struct TreeLostUpdateTests {
             var levels: [NSManagedObjectContext] = []
             for level in 1...depth { levels.append((levels.last ?? root).child("level \(level)")) }
             self.levels = levels.reversed()
-            // What nobody holds would be read anew.
+            // Without this, the contexts would read again the objects that are not held.
             for context in levels { context.performAndWait { context.retainsRegisteredObjects = true } }
         }
 
         /// Saves all levels below the root.
         func saveUp() throws { for context in levels { try context.saveAndWait() } }
 
-        /// Changes an object on behalf of somebody outside.
+        /// Changes an object in a context outside of the tree.
         func changeOutside<Object: NSManagedObject>(
             _ id: NSManagedObjectID,
             _ type: Object.Type,
@@ -45,7 +47,7 @@ struct TreeLostUpdateTests {
             }
         }
 
-        /// The root's save finds a conflict over the object.
+        /// Expects that the root's save finds a conflict over the object.
         func expectConflict(_ id: NSManagedObjectID, sourceLocation: SourceLocation = #_sourceLocation) {
             let error = #expect(throws: CocoaError.self, sourceLocation: sourceLocation) { try root.saveAndWait() }
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
@@ -55,7 +57,7 @@ struct TreeLostUpdateTests {
         }
     }
 
-    /// On each store, one and two levels below the root.
+    /// Each kind of store, with the edited context one and two levels below the root.
     static let places = StoreKind.allCases.flatMap { kind in [(kind, 1), (kind, 2)] }
 
     @Test(arguments: places, [false, true])
@@ -77,9 +79,9 @@ struct TreeLostUpdateTests {
         try expectEqual(stack.read(id, City.self) { $0.population }, 5)
         try tree.root.performAndWait {
             if !deletes {
-                // Both have changed it, so trying again is no way out.
+                // Both sides have changed the object, so another attempt does not help.
                 expectThrows(CocoaError.self) { try tree.root.save(retrying: 1) }
-                // Asked to, the root puts the change upon the newer row.
+                // A refresh puts the root's change on top of the newer row.
                 tree.root.refresh(try tree.root.existingObject(with: id), mergeChanges: true)
             }
             try tree.root.save(retrying: 1)
@@ -101,7 +103,7 @@ struct TreeLostUpdateTests {
         try tree.child.edit(id, City.self) { $0.population = 1 }
         try tree.saveUp()
         tree.expectConflict(id)
-        // Memory may bring it back, and the tree goes on upon that.
+        // The policy may bring the object back from memory, and the tree goes on with it.
         tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
         try tree.root.saveAndWait()
         try expectEqual(stack.read(id, City.self) { $0.population }, 1)
@@ -156,7 +158,8 @@ struct TreeLostUpdateTests {
         let error = expectThrows(CocoaError.self) { try tree.root.saveAndWait() }
         let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
         tree.root.performAndWait { expectEqual(Set(conflicts.map(\.sourceObject.objectID)), [read, renamed, dropped]) }
-        // A policy judges by what the child has read: of what both have changed the store's stays.
+        // A policy compares with the values that the child has read. If both sides have changed a value, then the
+        // store's stays.
         tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump }
         try tree.root.saveAndWait()
         try expectEqual(stack.read(read, City.self) { $0.population }, 5)
@@ -179,7 +182,7 @@ struct TreeLostUpdateTests {
         let other = stack.context("outside")
         try other.edit(venue, Venue.self) { $0.city = try other.existingObject(with: cities[1]) as? City }
         try other.saveAndWait()
-        // By the other end.
+        // The move is made from the other end.
         try tree.child.edit(cities[2], City.self) {
             $0.venues.insert(try require(try tree.child.existingObject(with: venue) as? Venue))
         }
@@ -238,7 +241,7 @@ struct TreeLostUpdateTests {
         try tree.saveUp()
         tree.expectConflict(id)
         try expectEqual(stack.count("City"), 1)
-        // Others who check nothing are not held up, and what has not changed is no conflict.
+        // Contexts that do not check the object are not held up, and an unchanged object is no conflict.
         let second = Tree(stack, depth: depth)
         try second.child.performAndWait { second.child.detectConflicts(for: try second.child.existingObject(with: id)) }
         second.child.insertCity("depends on it")
@@ -262,7 +265,7 @@ struct TreeLostUpdateTests {
             }
             try sibling.saveAndWait()
             try tree.root.saveAndWait()
-            // Nothing is left of the object in the root.
+            // The root keeps nothing of the object.
             tree.root.performAndWait { tree.root.reset() }
             try tree.child.edit(id, City.self) { $0.population = Int64(number) }
             try tree.saveUp()
@@ -270,7 +273,7 @@ struct TreeLostUpdateTests {
             tree.root.performAndWait { tree.root.reset() }
             try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "name \(number) \(number)")
         }
-        // A deletion of the tree's takes the child's changes with it.
+        // A deletion in the tree also removes the child's changes of the object.
         try sibling.performAndWait {
             sibling.delete(try sibling.existingObject(with: gone))
             try sibling.save()
@@ -304,7 +307,7 @@ struct TreeLostUpdateTests {
         tree.expectConflict(id)
         try expectEqual(stack.read(id, City.self) { $0.population }, 5)
         tree.root.performAndWait { tree.root.rollback() }
-        // Also before the child has changed it a second time.
+        // The change is also found before the child's second change.
         let second = tree.child.insertCity("second", population: 1)
         try tree.saveUp()
         try tree.root.saveAndWait()
@@ -321,7 +324,7 @@ struct TreeLostUpdateTests {
     }
 
     @Test(arguments: places)
-    func `what the root has merged is no conflict: the child's properties are put upon it`(
+    func `what the root has merged is no conflict: the child's properties are put on top of it`(
         _ kind: StoreKind,
         _ depth: Int
     ) async throws {
@@ -361,7 +364,7 @@ struct TreeLostUpdateTests {
         try expectEqual(stack.read(id, City.self) { $0.population }, Int64(writers * rounds))
     }
 
-    /// Adds one to a stored number, upon what others have added.
+    /// Adds one to a stored number, and keeps what others have added.
     private static func increment(_ tree: Tree, _ id: NSManagedObjectID) throws {
         while true {
             try tree.child.edit(id, City.self) { $0.population += 1 }
@@ -398,7 +401,7 @@ struct TreeLostUpdateTests {
             try root.saveAndWait()
         }
         try stack.change(id, City.self) { city, _ in city.population = 5 }
-        // Nobody holds the root's object, so it is read anew.
+        // The root does not hold its object, so it reads it again.
         try root.edit(id, City.self) { $0.name = "after" }
         try root.saveAndWait()
         try child.edit(id, City.self) { $0.population = 1 }
@@ -464,7 +467,7 @@ struct TreeLostUpdateTests {
             return UncheckedSendable((venue: venue, city: city))
         }
         try tree.saveUp()
-        // Upon a row that names the city as it was before it got its permanent ID.
+        // This change is made on a row that has the city's temporary ID.
         try tree.child.performAndWait {
             made.value.venue.city = try tree.child.existingObject(with: others[1]) as? City
         }

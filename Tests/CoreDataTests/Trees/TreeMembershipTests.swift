@@ -3,9 +3,9 @@ import Expectations
 import TestSupport
 import Testing
 
-@Suite("Trees: who belongs to whom, when others move the same objects")
+@Suite("Trees: membership when others move the same objects")
 struct TreeMembershipTests {
-    /// Three stored cities, and a venue in the first.
+    /// Three stored cities, with a venue in the first.
     private func prepare(_ stack: Stack) throws -> (cities: [NSManagedObjectID], venue: NSManagedObjectID) {
         let cities = try (0..<3).map { try stack.storeCity("\($0)") }
         let venue = try stack.store(Venue.self) { venue, context in
@@ -19,7 +19,7 @@ struct TreeMembershipTests {
         try context.performAndWait { try context.get(venue, Venue.self).city = try context.get(city, City.self) }
     }
 
-    /// In which of the cities the venue is by its own account, and in which by theirs.
+    /// The number of the venue's city, and the numbers of the cities that have the venue.
     private func places(_ venue: NSManagedObjectID, _ cities: [NSManagedObjectID], in context: NSManagedObjectContext)
         throws -> [Int]
     {
@@ -32,7 +32,7 @@ struct TreeMembershipTests {
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
-    func `what a child has given to somebody else does not go with the one that it deletes`(
+    func `what a child has given to another does not go with the one that it deletes`(
         _ kind: StoreKind,
         _ parentHasLoaded: Bool
     ) throws {
@@ -147,7 +147,7 @@ struct TreeMembershipTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an owner that has lost the member before is not told to be changed`(_ kind: StoreKind) throws {
+    func `an owner that has lost the member before is not reported as changed`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (cities, venue) = try prepare(stack)
         let parent = stack.context("parent")

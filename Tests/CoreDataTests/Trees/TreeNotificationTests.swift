@@ -106,7 +106,7 @@ struct TreeNotificationTests {
         reader.performAndWait { expectEqual(city.name, "changed") }
         expect(log.entries.contains { $0.objects(NSInsertedObjectsKey).map(\.objectID) == [fresh] })
         writer.performAndWait {}
-        expect(own.entries.isEmpty, "nobody merges its own save")
+        expect(own.entries.isEmpty, "no context merges its own save")
         // An update and a deletion of what no store has.
         let met: City = try reader.performAndWait { try typed(reader.existingObject(with: fresh)) }
         try writer.edit(fresh, City.self) { $0.name = "newer" }

@@ -3,10 +3,10 @@ import Expectations
 import TestSupport
 import Testing
 
-/// `save(retrying:)` of a child that is told of conflicts with its parent.
+/// `save(retrying:)` of a child that gets errors for conflicts with its parent.
 @Suite("Trees: saves that try again")
 struct TreeRetryTests {
-    /// A parent, a child that is told of conflicts, and its sibling.
+    /// A parent, a child that gets errors for conflicts, and its sibling.
     private struct Tree {
         let stack: Stack
         let parent: NSManagedObjectContext
@@ -21,7 +21,7 @@ struct TreeRetryTests {
             for context in [parent, child] { context.performAndWait { context.retainsRegisteredObjects = true } }
         }
 
-        /// Changes a city as the sibling, and saves that into the parent.
+        /// Changes a city in the sibling, and saves the change into the parent.
         func changeBeside(_ id: NSManagedObjectID, _ body: (City) -> Void) throws {
             try sibling.edit(id, City.self, body)
             try sibling.saveAndWait()
@@ -34,7 +34,7 @@ struct TreeRetryTests {
             }
         }
 
-        /// How often the child posts will-save while `body` runs.
+        /// The number of will-save notifications that the child posts while `body` runs.
         func attempts(_ eachTime: @escaping () -> Void = {}, _ body: () throws -> Void) rethrows -> Int {
             var count = 0
             let observation = whenPosted(.NSManagedObjectContextWillSave, by: child) {
@@ -52,10 +52,10 @@ struct TreeRetryTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a child's retried save keeps its edits upon what siblings have saved`(_ kind: StoreKind) throws {
+    func `a child's retried save keeps its edits on top of what siblings have saved`(_ kind: StoreKind) throws {
         let tree = try Tree(kind)
         let (changed, dropped) = (try tree.stack.storeCity("old", population: 1), try tree.stack.storeCity("doomed"))
-        // One that no store has.
+        // No store has this city.
         let unsaved = tree.parent.insertCity("unsaved", population: 1)
         for id in [changed, dropped, unsaved] { try tree.child.look(id, City.self) { expect(!$0.name.isEmpty) } }
         for id in [changed, dropped, unsaved] { try tree.changeBeside(id) { $0.name = "theirs" } }
@@ -69,7 +69,7 @@ struct TreeRetryTests {
             for context in [tree.child, tree.parent] { try expectEqual(tree.names(id, in: context), "theirs 5") }
         }
         try expectEqual(tree.parent.cityNames(), ["theirs", "theirs"])
-        // Not before the root saves.
+        // The store gets nothing before the root saves.
         try expectEqual(tree.stack.read(changed, City.self) { "\($0.name) \($0.population)" }, "old 1")
         try tree.parent.saveAndWait()
         for id in [changed, unsaved] {
@@ -98,7 +98,7 @@ struct TreeRetryTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `it gives up after as many retries as it was told`(_ kind: StoreKind) throws {
+    func `it gives up after the given number of retries`(_ kind: StoreKind) throws {
         let tree = try Tree(kind)
         let id = try tree.stack.storeCity("contested", population: 1)
         try tree.child.performAndWait {

@@ -295,7 +295,7 @@ struct UndoTests {
         }
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            // Nothing is loaded before it is changed.
+            // No relationship is loaded before it is changed.
             Tag(context: context).venues = [venue]
             context.delete(try require(venue.photos.first))
             venue.city = try context.get(cityID, City.self)
@@ -427,7 +427,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `undoing a change does not bring back what somebody else has deleted`(_ kind: StoreKind) throws {
+    func `undoing a change does not bring back what another context has deleted`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (id, otherID) = (try stack.storeCity("doomed"), try stack.storeCity("stays"))
         let context = context(stack)
@@ -446,7 +446,7 @@ struct UndoTests {
         try expectEqual(stack.count("City"), 1)
     }
 
-    // MARK: - What is no step
+    // MARK: - Changes that make no step
 
     @Test(arguments: StoreKind.allCases)
     func `fetching and firing faults is no step (CS-210)`(_ kind: StoreKind) throws {

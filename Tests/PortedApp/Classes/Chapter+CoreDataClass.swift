@@ -1,4 +1,4 @@
-// As Xcode has written it, but for @objc and #keyPath.
+// Xcode has written this file; only @objc and #keyPath were changed.
 // swift-format-ignore-file
 
 import CoreData
@@ -13,13 +13,13 @@ public class Chapter: NSManagedObject {
         case picture
     }
 
-    /// What a chapter is, over the attribute that keeps it.
+    /// The kind of the chapter, from the attribute that stores it.
     public var kind: Kind {
         get { Kind(rawValue: kindValue) ?? .text }
         set { kindValue = newValue.rawValue }
     }
 
-    /// Reads the chapter once more.
+    /// Counts one more reading of the chapter.
     public func read() {
         readCount += 1
     }

@@ -12,7 +12,7 @@ package final class Gate: Sendable {
 
     package init() { (arrivals, arrive) = AsyncStream.makeStream() }
 
-    /// Stops the calling thread; the second time it passes.
+    /// Stops the calling thread the first time, and lets it pass later.
     package func stopOnce() {
         let stops = isFirst.withLock { isFirst in
             defer { isFirst = false }
@@ -32,13 +32,13 @@ package final class Gate: Sendable {
     package func open() { door.signal() }
 }
 
-/// Submits a block without waiting: in asynchronous code `perform` alone means the form that is awaited.
+/// Submits a block without waiting, since in asynchronous code `perform` alone means the form that is awaited.
 package func enqueue(_ context: NSManagedObjectContext, _ block: @escaping @Sendable () -> Void) {
     context.perform(block)
 }
 
 extension NSManagedObjectContext {
-    /// Executes a request asynchronously and gives what `read` makes of the result in the completion block.
+    /// Executes a request asynchronously, and gives the value that `read` makes of the result in the completion block.
     ///
     /// `after` runs inside the scope once `execute` has returned.
     package func executed<Element, Value: Sendable>(
@@ -67,7 +67,9 @@ extension NSManagedObjectContext {
 }
 
 extension Stack {
-    /// Saves cities with these names, whose population is their number.
+    /// Saves cities with these names.
+    ///
+    /// The population of each is its number.
     package func storeCities(_ names: [String]) throws {
         let context = context("setting up")
         try context.performAndWait {
@@ -80,18 +82,18 @@ extension Stack {
         }
     }
 
-    /// Puts a view in the place of the tags' table that gives rows without end, or searches without end and gives none.
+    /// Replaces the tags' table with a view that gives rows without end, or that searches without end and gives none.
     ///
     /// - Parameters:
-    ///   - givingRows: Whether rows are found.
-    ///   - searching: Is signalled once SQLite has looked at many rows; for a pool of one reader.
+    ///   - givingRows: Whether the view gives rows.
+    ///   - searching: A semaphore that is signalled once SQLite has looked at many rows; for a pool with one reader.
     /// - Throws: Errors of SQLite.
     package func makeTagsEndless(givingRows: Bool, whileSearching searching: DispatchSemaphore? = nil) throws {
         if let searching { try signal(searching) }
         try makeTagsEndless(givingRows: givingRows, isTelling: searching != nil)
     }
 
-    /// Prepares the one reader of a pool to signal that it has looked at many rows.
+    /// Prepares the only reader of a pool to signal once it has looked at many rows.
     package func signal(_ searching: DispatchSemaphore) throws {
         try pool.read { connection in
             try connection.register(
@@ -103,7 +105,8 @@ extension Stack {
         }
     }
 
-    /// As ``makeTagsEndless(givingRows:whileSearching:)``, where the reader is prepared already if it is to tell.
+    /// The same as ``makeTagsEndless(givingRows:whileSearching:)``; with `isTelling` the reader is already prepared to
+    /// signal.
     package func makeTagsEndless(givingRows: Bool, isTelling: Bool) throws {
         #if canImport(CoreDataPostgreSQL)
         if kind == .postgreSQL { return try makeTagsEndlessOnServer(givingRows: givingRows) }
@@ -125,7 +128,7 @@ extension Stack {
     #if canImport(CoreDataPostgreSQL)
     private func makeTagsEndlessOnServer(givingRows: Bool) throws {
         guard let number = coordinator.frozenModel.entitiesByName["Tag"]?.layout.number else { throw WrongClass() }
-        // In the list of what is selected the numbers come one by one; anywhere else the server would keep all of them first.
+        // In the select list the numbers come one by one. Anywhere else the server would first keep all of them.
         try TestDatabase.run(
             """
             DROP TABLE tag;
@@ -138,7 +141,7 @@ extension Stack {
     }
     #endif
 
-    /// Lets the first who reads cities stop at a gate; for a pool of two readers.
+    /// Makes the first read of cities stop at a gate; for a pool with two readers.
     package func stopReadingCities(at gate: Gate) throws {
         let stop = ScalarFunction("stop_once", argumentCount: 1) { call in
             gate.stopOnce()
@@ -172,10 +175,10 @@ extension Stack {
         }
     }
 
-    /// Whether nobody has a read transaction open: then, and only then, the log of a file can be emptied.
+    /// Whether no read transaction is open; only then can the log of a file be emptied.
     ///
-    /// Writes first, so that there is something in the log that an old reader would need. On PostgreSQL a transaction has locks of the tables that it has
-    /// read until it ends.
+    /// It writes first, so that the log contains something that an old reader would need. On PostgreSQL a transaction
+    /// locks the tables that it has read until it ends.
     package func isQuiet() throws -> Bool {
         #if canImport(CoreDataPostgreSQL)
         if kind == .postgreSQL {
@@ -200,7 +203,7 @@ extension Stack {
         return try statement.step() && statement[0].int64 == 0
     }
 
-    /// Waits until nobody has a read transaction open.
+    /// Waits until no read transaction is open.
     package func becomesQuiet(within seconds: Double = 20) async throws -> Bool {
         let end = ContinuousClock.now + .seconds(seconds)
         while ContinuousClock.now < end {

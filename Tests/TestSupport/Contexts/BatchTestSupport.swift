@@ -30,19 +30,19 @@ extension Stack {
         }
     }
 
-    /// What a context finds of an entity, described and sorted.
+    /// The objects of an entity that a new context finds, described and sorted.
     package func all<Object: NSManagedObject>(_ type: Object.Type, _ describe: (Object) -> String) throws -> [String] {
         let context = context("reading")
         return try context.performAndWait { try context.all(Object.self).map(describe).sorted() }
     }
 
-    /// How often a stored row was saved.
+    /// The number of times that a stored row was saved.
     package func version(of id: NSManagedObjectID) throws -> Int64 {
         let store = coordinator.openStores.first { $0.store === id.persistentStore }
         return try store?.rows.row(forKey: id.key, in: id.entity.layout)?.version.versionCount ?? 0
     }
 
-    /// Executes a request in a context of its own.
+    /// Executes a request in a new context.
     @discardableResult
     package func execute(_ request: NSPersistentStoreRequest, _ policy: NSMergePolicy = .error) throws
         -> UncheckedSendable<
@@ -61,10 +61,10 @@ extension Stack {
         }
     }
 
-    /// What is wrong with the store; nothing for one in memory.
+    /// The problems of the store; none for a store in memory.
     package func problems() throws -> [String] { try problems(of: coordinator.managedObjectModel) }
 
-    /// What is wrong with the store if it has a model; nothing for one in memory.
+    /// The problems of the store with a model; none for a store in memory.
     package func problems(of model: NSManagedObjectModel) throws -> [String] {
         #if canImport(CoreDataPostgreSQL)
         if kind == .postgreSQL { return try PostgreSQLStore.problems(at: TestDatabase.url(for: storeURL), model) }

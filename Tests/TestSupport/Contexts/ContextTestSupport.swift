@@ -2,7 +2,7 @@ import CoreData
 import StrataLocks
 
 extension Stack {
-    /// Saves a new object in a context of its own.
+    /// Saves a new object in a new context.
     package func store<Object: NSManagedObject>(
         _ type: Object.Type = Object.self,
         _ setUp: (Object, NSManagedObjectContext) -> Void
@@ -24,7 +24,7 @@ extension Stack {
         }
     }
 
-    /// Changes a stored object in a context of its own and saves.
+    /// Changes a stored object in a new context, and saves.
     package func change<Object: NSManagedObject>(
         _ id: NSManagedObjectID,
         _ type: Object.Type = Object.self,
@@ -37,7 +37,7 @@ extension Stack {
         }
     }
 
-    /// Deletes a stored object in a context of its own and saves.
+    /// Deletes a stored object in a new context, and saves.
     package func delete(_ id: NSManagedObjectID) throws {
         let context = context("deleting")
         try context.performAndWait {
@@ -46,7 +46,7 @@ extension Stack {
         }
     }
 
-    /// Reads a stored object in a context of its own.
+    /// Reads a stored object in a new context.
     package func read<Object: NSManagedObject, Value>(
         _ id: NSManagedObjectID,
         _ type: Object.Type = Object.self,
@@ -65,19 +65,19 @@ extension Stack {
     }
 }
 
-/// An object is of another class than the test expects.
+/// An error: an object has another class than the test expects.
 package struct WrongClass: Error {
     package init() {}
 }
 
-/// The object as its class, or a thrown error.
+/// The object as its class; throws if it has another class.
 package func typed<Object: NSManagedObject>(_ object: NSManagedObject) throws -> Object {
     guard let result = object as? Object else { throw WrongClass() }
     return result
 }
 
 extension NSManagedObjectContext {
-    /// The object of an ID, as its class.
+    /// The object with an ID, as its class.
     package func get<Object: NSManagedObject>(_ id: NSManagedObjectID, _ type: Object.Type = Object.self) throws
         -> Object
     {
@@ -92,12 +92,12 @@ extension NSManagedObjectContext {
 
 /// The notifications that were posted for one object, in order.
 package final class NotificationLog: Sendable {
-    /// One notification: its name and the user info, as it was posted.
+    /// One notification, with its name and its user info at the time of posting.
     package struct Entry: @unchecked Sendable {
-        // @unchecked Sendable: read after the fact, by the test.
+        // @unchecked Sendable: only the test reads it, afterwards.
         package let name: Notification.Name
         package let notification: Notification
-        /// What `probe` said when the notification was posted.
+        /// The result of `probe` when the notification was posted.
         package let probed: String
 
         package init(name: Notification.Name, notification: Notification, probed: String) {
@@ -118,7 +118,7 @@ package final class NotificationLog: Sendable {
 
     private let log = Locked<[Entry]>([])
     nonisolated(unsafe) private var tokens: [any NSObjectProtocol] = []
-    // `tokens` is set once, before anybody else has the log.
+    // `tokens` is set once, before other code has the log.
 
     package init(
         _ names: [Notification.Name],
@@ -146,7 +146,7 @@ package final class NotificationLog: Sendable {
 }
 
 extension [Notification.Name] {
-    /// Everything that a context posts.
+    /// All notifications that a context posts.
     package static var ofContexts: Self {
         [
             .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
@@ -166,11 +166,11 @@ package final class Shared<Value: Sendable>: Sendable {
 }
 
 extension Error {
-    /// The code of a Cocoa error, to compare.
+    /// The code of a Cocoa error, for comparisons.
     package var cocoaCode: CocoaError.Code? { (self as? CocoaError)?.code }
 }
 
-/// An observer that a test takes away again.
+/// An observer that a test removes again.
 package struct Observation {
     fileprivate let token: any NSObjectProtocol
 
@@ -186,7 +186,7 @@ package func whenPosted(_ name: Notification.Name, by object: AnyObject, _ body:
     )
 }
 
-/// A reference that a test takes from one block of a context to the next.
+/// A reference that a test passes from one block of a context to the next.
 package struct UncheckedSendable<Value>: @unchecked Sendable {
     // @unchecked Sendable: the test uses the value inside the scope of its context only.
     package let value: Value
@@ -195,7 +195,8 @@ package struct UncheckedSendable<Value>: @unchecked Sendable {
 }
 
 extension NSManagedObjectContext {
-    /// Runs `body` inside the scope as a block that cannot throw: a read that fails where nothing can throw does not end it.
+    /// Runs `body` inside the scope like a block that cannot throw, so that a failed read where nothing can throw does
+    /// not end it.
     package func insideQuietly(_ body: () throws -> Void) throws {
         let result = performAndWait { Result(catching: body) }
         try result.get()

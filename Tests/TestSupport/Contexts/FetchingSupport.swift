@@ -13,7 +13,7 @@ package final class QueryLog: Sendable {
         let engine = stack.coordinator.openStores.first?.rows as? SQLiteEngine
         isSQLite = engine != nil
         try engine?.openFile().pool.setTrace { [weak self] event in
-            // A connection that finds the schema changed looks whether the file has another version of the model.
+            // A connection that finds the schema changed reads whether the file has another version of the model.
             guard event.sql.hasPrefix("SELECT"), !event.sql.contains("FROM Z_METADATA") else { return }
             self?.statements.withLock { $0.append(event.sql) }
         }
@@ -25,7 +25,7 @@ package final class QueryLog: Sendable {
     /// Forgets the queries so far.
     package func clear() { statements.withLock { $0 = [] } }
 
-    /// Whether there were as many queries since the last question, on a store that has queries.
+    /// Whether there were this many queries since the last call; true for a store without queries.
     package func saw(_ count: Int) -> Bool {
         let seen = statements.withLock { statements in
             defer { statements = [] }
@@ -59,9 +59,9 @@ extension Stack {
         }
     }
 
-    /// A coordinator's second start: its row cache is empty.
+    /// Makes a coordinator look as after a new start, with an empty row cache.
     ///
-    /// A store in memory would be empty too, so it only forgets its cached rows.
+    /// A store in memory would then be empty as well, so it forgets only its cached rows.
     package func coolDown() {
         for store in coordinator.openStores { store.cache.removeAll() }
     }
@@ -75,7 +75,7 @@ package func venues(_ format: String? = nil, _ arguments: Any?...) -> NSFetchReq
     return request
 }
 
-/// What a thrown Cocoa error says.
+/// The message of a thrown Cocoa error.
 package func message(_ body: () throws -> Void) -> String {
     do {
         try body()

@@ -5,7 +5,7 @@ import StrataSQLiteStore
 import StrataStoreChecks
 import Testing
 
-/// The guide model, of whose venues the history keeps some values.
+/// The guide model with some attributes of venues whose values the history keeps.
 package enum HistoryModels {
     package static let kept = [
         "name", "price", "distance", "createdAt", "favorite", "rating", "code", "site", "colour",
@@ -24,7 +24,7 @@ package enum HistoryModels {
 extension Stack {
     package static var tracking: [AnyHashable: Any] { [NSPersistentHistoryTrackingKey: true] }
 
-    /// A stack on a database that records.
+    /// A stack on a database that records a history.
     package static func recording(
         _ model: NSManagedObjectModel = HistoryModels.guide(),
         _ kind: StoreKind = .database
@@ -32,7 +32,7 @@ extension Stack {
         try Stack(kind, model: model, options: tracking)
     }
 
-    /// A second coordinator on the same file, as another process has one.
+    /// A second coordinator on the same file, like another process's.
     package func secondStack(_ options: [AnyHashable: Any]? = Stack.tracking) throws -> NSPersistentStoreCoordinator {
         let second = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
         try second.addPersistentStore(type: kind.type, at: storeURL, options: options)
@@ -63,7 +63,7 @@ extension Stack {
         }
     }
 
-    /// Makes something in a context of its own and saves.
+    /// Makes an object in a new context, and saves.
     @discardableResult
     package func write(author: String? = nil, _ body: (NSManagedObjectContext) throws -> NSManagedObject) throws
         -> NSManagedObjectID
@@ -77,7 +77,7 @@ extension Stack {
         }
     }
 
-    /// Changes a stored object in a context of its own and saves.
+    /// Changes a stored object in a new context, and saves.
     package func change<T: NSManagedObject>(
         _ id: NSManagedObjectID,
         _ type: T.Type = T.self,
@@ -91,10 +91,10 @@ extension Stack {
         }
     }
 
-    /// What a check of the store finds wrong.
+    /// The problems that a check of the store finds.
     package func verificationProblems() throws -> [String] { try problems(of: HistoryModels.guide()) }
 
-    /// Runs SQL on the file, beside the framework; or on the database, where it may read otherwise.
+    /// Runs SQL on the file without the framework, or on the database, for which the SQL may differ.
     package func sql(_ text: String, postgreSQL: String? = nil) throws {
         #if canImport(CoreDataPostgreSQL)
         if kind == .postgreSQL { return try TestDatabase.run(postgreSQL ?? text, in: storeURL) }
@@ -102,7 +102,9 @@ extension Stack {
         try Connection(path: storeURL.path, access: .readWrite).execute(text)
     }
 
-    /// The first column of all rows of a query, which may read otherwise on PostgreSQL: texts.
+    /// The first column of all rows of a query, as texts.
+    ///
+    /// The query may differ on PostgreSQL.
     package func column(_ query: String, postgreSQL: String? = nil) throws -> [String] {
         #if canImport(CoreDataPostgreSQL)
         if kind == .postgreSQL { return try TestDatabase.texts(postgreSQL ?? query, in: storeURL) }
@@ -112,12 +114,12 @@ extension Stack {
 }
 
 extension NSPersistentStoreCoordinator {
-    /// Carries a history request out in a context of its own.
+    /// Carries out a history request in a new context.
     package func result(_ request: NSPersistentHistoryChangeRequest) throws -> Any? {
         try historyResult(request).result
     }
 
-    /// As ``result(_:)``, with everything that the result has.
+    /// The same as ``result(_:)``, but with the whole result object.
     package func historyResult(_ request: NSPersistentHistoryChangeRequest) throws -> NSPersistentHistoryResult {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self

@@ -2,17 +2,17 @@ import CoreData
 import Expectations
 import Testing
 
-/// A delegate that keeps a copy of the results by nothing but what it is told, and writes down what that was.
+/// A delegate that keeps a copy of the results from its messages alone, and records these.
 package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegate {
     package typealias Controller = NSFetchedResultsController<NSFetchRequestResult>
 
     /// The copy: sections with their objects.
     package private(set) var sections: [(name: String, objects: [NSObject])] = []
-    /// The copy of results without sections, kept by the difference alone.
+    /// The copy of results without sections, kept from the differences alone.
     package private(set) var ids: [NSManagedObjectID] = []
-    /// One line for each change told since the last ``take()``.
+    /// One line for each change that was reported since the last ``take()``.
     private var lines: [String] = []
-    /// How many events were told of.
+    /// The number of events that were reported.
     package private(set) var events = 0
     package private(set) var lastController: Controller?
 
@@ -20,7 +20,7 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
     private var objectChanges: [(object: NSObject, old: IndexPath?, new: IndexPath?)] = []
     private var sectionChanges: [(name: String, index: Int, isInsertion: Bool)] = []
 
-    /// Copies the results as they are.
+    /// Copies the current results.
     package func start<T>(_ controller: NSFetchedResultsController<T>) throws {
         controller.delegate = self
         try controller.performFetch()
@@ -32,13 +32,13 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         ids = (controller.fetchedObjects ?? []).compactMap(Self.id)
     }
 
-    /// What was told since the last call.
+    /// The changes that were reported since the last call.
     package func take() -> [String] {
         defer { lines = [] }
         return lines
     }
 
-    /// Expects that the copy is what the controller shows.
+    /// Expects that the copy equals the controller's results.
     package func expectCopy<T>(
         of controller: NSFetchedResultsController<T>,
         _ location: SourceLocation = #_sourceLocation
@@ -52,7 +52,7 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         }
         guard controller.sectionNameKeyPath == nil else { return }
         let current = (controller.fetchedObjects ?? []).compactMap(Self.id)
-        // An object that was shown before a save is still named by its temporary ID.
+        // An object that was shown before a save still has its temporary ID here.
         #expect(ids.map(\.latest) == current, sourceLocation: location)
     }
 
@@ -69,7 +69,7 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         }
     }
 
-    // MARK: - What is told
+    // MARK: - Messages of the controller
 
     package func controllerWillChangeContent(_ controller: Controller) {
         expect(!isChanging)
@@ -132,7 +132,7 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         apply()
     }
 
-    /// Brings the copy up to date: removals from the end, then insertions from the start.
+    /// Updates the copy: removals from the end, then insertions from the start.
     private func apply() {
         for change in objectChanges.filter({ $0.old != nil }).sorted(by: { ($1.old ?? []) < ($0.old ?? []) }) {
             guard let old = change.old else { continue }

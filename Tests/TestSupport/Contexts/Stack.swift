@@ -1,21 +1,22 @@
 import CoreData
 
-/// The stores that every behaviour is tested on.
+/// The kinds of stores on which every behaviour is tested.
 package enum StoreKind: String, CaseIterable, Codable, Sendable {
     case sqlite
     case memory
     case postgreSQL
 
-    /// The stores of this run: with a server in the environment (see `make test-postgresql`) PostgreSQL, and else the others.
+    /// The kinds of this run: PostgreSQL with a server in the environment (see `make test-postgresql`), and otherwise
+    /// the others.
     package static let allCases: [StoreKind] = isPostgreSQL ? [.postgreSQL] : [.sqlite, .memory]
 
-    /// The database of this run, for what stores in memory do not do: a file of SQLite, or PostgreSQL.
+    /// The database of this run, for features that stores in memory lack: a SQLite file, or PostgreSQL.
     package static var database: StoreKind { isPostgreSQL ? .postgreSQL : .sqlite }
 
-    /// Those that compile requests to SQL.
+    /// The kinds that compile requests to SQL.
     package static let databases: [StoreKind] = allCases.filter { $0 != .memory }
 
-    /// Whether the run is about PostgreSQL.
+    /// Whether this is a run for PostgreSQL.
     package static var isPostgreSQL: Bool {
         #if canImport(CoreDataPostgreSQL)
         TestDatabase.isThere
@@ -38,14 +39,15 @@ package enum StoreKind: String, CaseIterable, Codable, Sendable {
     }
 }
 
-/// What a test stands on: a coordinator with one fresh store, in a folder of its own that goes with it.
+/// The basis of a test: a coordinator with one new store, in a separate folder that is removed with it.
 package final class Stack: Sendable {
     package let coordinator: NSPersistentStoreCoordinator
     package let folder: URL
     package let storeURL: URL
     package let kind: StoreKind
 
-    /// One for all tests: making and freezing it takes longer than many a test, and what is frozen stays for as long as the process lives.
+    /// One model for all tests, since making and freezing it takes longer than many tests, and a frozen model lives as
+    /// long as the process.
     private static let guide = GuideModel.make()
 
     /// A stack of the guide model.
@@ -68,7 +70,7 @@ package final class Stack: Sendable {
             let (type, url) = (store.type, store.url)
             try? coordinator.remove(store)
             #if canImport(CoreDataPostgreSQL)
-            // One that was migrated may lie elsewhere.
+            // A migrated store may be elsewhere.
             if type == StoreKind.postgreSQL.type.rawValue, let url { TestDatabase.drop(url) }
             #else
             _ = (type, url)
@@ -80,17 +82,17 @@ package final class Stack: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// A context with a queue of its own.
+    /// A context with a private queue.
     package func context(_ name: String? = nil) -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         context.name = name
-        // A test may keep the context alone; the store must not go before it.
+        // A test may keep only the context, and the store must not go before it.
         context.userInfo["stack"] = self
         return context
     }
 
-    /// A second coordinator on the same store, with a model of its own.
+    /// A second coordinator on the same store, with a separate model.
     package func secondCoordinator(model: NSManagedObjectModel = GuideModel.make()) throws
         -> NSPersistentStoreCoordinator
     {

@@ -1,7 +1,7 @@
 import CoreData
 
 extension NSManagedObjectContext {
-    /// A context with a queue of its own below this one.
+    /// A child context with a private queue.
     package func child(_ name: String? = nil) -> NSManagedObjectContext {
         let child = NSManagedObjectContext(.privateQueue)
         child.parent = self
@@ -9,15 +9,15 @@ extension NSManagedObjectContext {
         return child
     }
 
-    /// Saves here, in this context's scope.
+    /// Saves this context, inside its scope.
     package func saveAndWait() throws { try performAndWait { try save() } }
 
-    /// The names of all cities that a fetch finds here, sorted.
+    /// The names of all cities that a fetch in this context finds, sorted.
     package func cityNames() throws -> [String] {
         try performAndWait { try all(City.self).map(\.name).sorted() }
     }
 
-    /// Inserts a city here.
+    /// Inserts a city into this context.
     @discardableResult
     package func insertCity(_ name: String, population: Int64 = 0) -> NSManagedObjectID {
         performAndWait {
@@ -28,7 +28,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Changes an object here, without saving.
+    /// Changes an object in this context, without saving.
     package func edit<Object: NSManagedObject>(
         _ id: NSManagedObjectID,
         _ type: Object.Type,
@@ -39,7 +39,7 @@ extension NSManagedObjectContext {
         try performAndWait { try body(try typed(existingObject(with: id))) }
     }
 
-    /// What `body` reads from an object here.
+    /// The value that `body` reads from an object in this context.
     package func look<Object: NSManagedObject, Value>(
         _ id: NSManagedObjectID,
         _ type: Object.Type,

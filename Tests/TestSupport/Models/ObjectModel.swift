@@ -207,7 +207,7 @@ package final class Form: NSManagedObject {
     }
 }
 
-/// An object that writes down which of its hooks were called, and does in them what a test asks.
+/// An object that records the calls of its hooks, and runs a test's code in them.
 @ManagedObject
 package class Hooked: NSManagedObject {
     @Managed package var name: String?
@@ -258,7 +258,7 @@ package class Hooked: NSManagedObject {
     package override func didTurnIntoFault() { log.append("didTurnIntoFault") }
 }
 
-/// A value that only its own transformer can store.
+/// A value that only its transformer can store.
 package final class Colour: NSObject {
     package let red: UInt8
     package let green: UInt8
@@ -271,7 +271,7 @@ package final class Colour: NSObject {
 
 package final class ColourTransformer: ValueTransformer {
     package override func transformedValue(_ value: Any?) -> Any? {
-        // Black is refused, so that a test has something that cannot be stored.
+        // Black is refused, so that tests have a value that cannot be stored.
         guard let colour = value as? Colour, colour.red > 0 || colour.green > 0 else { return nil }
         return Data([colour.red, colour.green])
     }
@@ -285,7 +285,7 @@ extension Stack {
     /// A stack of the object tests' model.
     package static func objects(_ kind: StoreKind) throws -> Stack { try Stack(kind, model: ObjectModel.make()) }
 
-    /// Runs a block in a context of its own.
+    /// Runs a block in a new context.
     package func inContext<T>(_ body: (NSManagedObjectContext) throws -> T) rethrows -> T {
         let context = context()
         return try context.performAndWait { try body(context) }
@@ -300,14 +300,14 @@ extension NSManagedObjectContext {
         return try fetch(request)
     }
 
-    /// The object of a class that an ID names.
+    /// The object with an ID, as its class.
     package func object<T: NSManagedObject>(_ type: T.Type, _ id: NSManagedObjectID) throws -> T {
         guard let object = object(with: id) as? T else { throw CocoaError(.featureUnsupported) }
         return object
     }
 }
 
-/// A class that declares properties otherwise than its entity keeps them.
+/// A class whose properties differ in type from the entity's attributes.
 package final class Narrow: NSManagedObject {
     @Managed package var int16: Int
     @Managed package var nonsense: Int16

@@ -1,12 +1,12 @@
 import CoreData
 import StrataRows
 
-/// A model that nobody has thought of: random entities that inherit from each other, with random attributes and
-/// relationships of every kind between them.
+/// A random model: entities that inherit from each other, with attributes and relationships of every kind between
+/// them.
 package enum RandomModel {
     package static func make(_ random: inout SeededRandom) -> NSManagedObjectModel {
         var entities: [NSEntityDescription] = []
-        // Names of sub-entities are chosen so that the order of names is not that of the hierarchy.
+        // The names of sub-entities are random, so that the order of names differs from that of the hierarchy.
         for number in 0..<(3 + random.below(4)) {
             let entity = StoreModels.entity("\(random.pick(["A", "M", "Z"]))\(number)")
             entity.properties = (0..<(2 + random.below(6))).map { index in
@@ -20,7 +20,7 @@ package enum RandomModel {
             }
             entities.append(entity)
         }
-        // An abstract entity that nothing inherits from has no objects.
+        // An abstract entity without sub-entities would have no objects.
         for entity in entities where !entity.subentities.isEmpty && random.chance(30) { entity.isAbstract = true }
         for number in 0..<(3 + random.below(5)) { relate(number, entities, &random) }
         for entity in entities {
@@ -37,7 +37,7 @@ package enum RandomModel {
         .binaryData, .transformable,
     ]
 
-    /// What PostgreSQL looks for in user info: other names, and folded texts.
+    /// Adds user info for PostgreSQL: other names, and folded texts.
     private static func hint(_ entity: NSEntityDescription, _ random: inout SeededRandom) {
         let name = entity.name ?? ""
         if entity.superentity == nil, random.chance(30) {
@@ -57,7 +57,7 @@ package enum RandomModel {
         }
     }
 
-    /// Indexes of the kinds that PostgreSQL has: of points, of expressions, and of some rows.
+    /// Adds indexes of the kinds that PostgreSQL has: of points, of expressions, and of some rows only.
     private static func index(_ entity: NSEntityDescription, _ random: inout SeededRandom) {
         let attributes = entity.properties.compactMap { $0 as? NSAttributeDescription }
         func element(_ property: NSPropertyDescription, _ type: NSFetchIndexElementType = .binary)
@@ -101,9 +101,9 @@ package enum RandomModel {
         let there = relationship("r\(number)", to: second)
         first.properties.append(there)
         switch random.below(10) {
-        // Without an inverse.
+        // This relationship has no inverse.
         case 0: break
-        // Its own inverse.
+        // This relationship is its own inverse.
         case 1 where first === second: there.inverseRelationship = there
         default:
             let back = relationship("s\(number)", to: first)

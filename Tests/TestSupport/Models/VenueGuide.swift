@@ -1,7 +1,9 @@
 import CoreData
 import StrataRows
 
-/// A stored guide: three cities, six venues, one of which is a bar, has no city and no date.
+/// A stored guide with three cities and six venues.
+///
+/// One venue is a bar, and has no city and no date.
 ///
 /// | venue    | price | distance | favourite | rating | city   | created |
 /// |----------|-------|----------|-----------|--------|--------|---------|
@@ -69,13 +71,13 @@ package struct VenueGuide {
         return venue
     }
 
-    /// Runs in a fresh context's scope.
+    /// Runs `body` inside the scope of a new context.
     package func read<Result>(_ body: (NSManagedObjectContext) throws -> Result) throws -> Result {
         let context = stack.context("reading")
         return try context.performAndWait { try body(context) }
     }
 
-    /// Fetches dictionaries in a fresh context.
+    /// Fetches dictionaries in a new context.
     package func dictionaries(
         _ entity: String,
         _ properties: [Any]?,

@@ -4,7 +4,7 @@ import Foundation
 import StrataPostgreSQL
 #endif
 
-/// What plain SQL finds in the schema of a test's store, as text; empty where the library for PostgreSQL is not there.
+/// The schema of a test's store in plain SQL, as text; empty where PostgreSQL's library is missing.
 package enum DatabaseTexts {
     /// All rows of all tables.
     package static func rows(ofStoreAt url: URL) throws -> [String] {
@@ -45,7 +45,7 @@ package enum DatabaseTexts {
         #endif
     }
 
-    /// Gives the metadata of a store other version hashes.
+    /// Replaces the version hashes in a store's metadata.
     package static func setVersionHashes(_ hashes: [String: Data], ofStoreAt url: URL) throws {
         #if canImport(CoreDataPostgreSQL)
         let connection = try connection(to: url)
@@ -58,7 +58,7 @@ package enum DatabaseTexts {
         #endif
     }
 
-    /// Removes what stands for a file.
+    /// Removes the schema that stands for a file.
     package static func drop(_ url: URL) {
         #if canImport(CoreDataPostgreSQL)
         TestDatabase.drop(url)

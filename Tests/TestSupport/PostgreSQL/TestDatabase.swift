@@ -10,7 +10,7 @@ package enum TestDatabase {
 
     package static var isThere: Bool { url != nil }
 
-    /// The schema that stands for a file.
+    /// The URL of the schema that stands for a file.
     package static func url(for file: URL) -> URL {
         guard file.isFileURL, let url, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             return file
@@ -22,13 +22,13 @@ package enum TestDatabase {
         return parts.url ?? file
     }
 
-    /// Removes the schema that stands for a file, with what a test has put beside the store.
+    /// Removes the schema that stands for a file, together with objects that a test has added to it.
     package static func drop(_ file: URL) {
         guard isThere else { return }
         do {
             guard try PostgreSQLEngine.destroy(at: url(for: file), timeout: 30) != nil else { return }
         } catch {
-            // Something depends on the store's tables: it goes as well.
+            // Other objects depend on the store's tables, so they are removed as well.
         }
         guard let target = try? ConnectionTarget(url(for: file)),
             let connection = try? Connection.open(target, timeout: 10)
@@ -48,14 +48,14 @@ package enum TestDatabase {
     /// Runs SQL in the schema that stands for a file.
     package static func run(_ sql: String, in file: URL) throws { try session(file).command(sql) }
 
-    /// The first column, of texts, of what SQL answers in the schema that stands for a file.
+    /// The first column of an answer to SQL in the schema that stands for a file, as texts.
     package static func texts(_ sql: String, in file: URL) throws -> [String] {
         try session(file).query(sql).rows.map { $0.string(0) }
     }
 
-    /// The type of the tests' stores: each lies in a schema of its own of the server's database, under the URL of a file.
+    /// The type of the tests' stores: each has a separate schema in the server's database, under the URL of a file.
     ///
-    /// So tests of all stores need not know which one they are about.
+    /// A test of all stores therefore need not know which kind it uses.
     package static let storeType: NSPersistentStore.StoreType = {
         PostgreSQLStore.translateURLs { TestDatabase.url(for: $0) }
         if ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }

@@ -3,10 +3,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Contexts on threads of their own that change, add, delete, fetch and merge as long as a test runs.
+/// Contexts on separate threads that change, add, delete, fetch and merge as long as a test runs.
 ///
-/// They count up `population` of the cities and `visits` of the venues that they are given, and nothing else of them, so that
-/// both never fall; what they add themselves is called "passing".
+/// They only increment `population` of the cities and `visits` of the venues that they are given, so that neither ever
+/// falls. Objects that they add are called "passing".
 package final class Neighbours: Sendable {
     private let stack: Stack
     private let cities: [NSManagedObjectID]
@@ -14,7 +14,7 @@ package final class Neighbours: Sendable {
     private let isOver = Atomic(false)
     private let group = DispatchGroup()
     private let failures = Shared<[String]>([])
-    /// How often each of them has done its work, under the condition.
+    /// How often each of them has done its work; guarded by the condition.
     nonisolated(unsafe) private var rounds = [0, 0, 0]
     private let roundEnded = NSCondition()
 
@@ -22,12 +22,12 @@ package final class Neighbours: Sendable {
         (self.stack, self.cities, self.venues) = (stack, cities, venues)
     }
 
-    /// Runs `body` among neighbours, who have stopped when this returns.
+    /// Runs `body` among neighbours, which have stopped when this returns.
     ///
-    /// Each has done its work once before the body begins, and again while it ran.
+    /// Each neighbour does its work once before the body begins, and again while it runs.
     ///
-    /// - Returns: What the body returns.
-    /// - Throws: What the body throws, or what went wrong with the neighbours.
+    /// - Returns: The result of the body.
+    /// - Throws: Errors of the body or of the neighbours.
     package func around<T>(_ body: () throws -> T) throws -> T {
         for (number, work) in [changeRows, comeAndGo, follow].enumerated() {
             let context = stack.context("neighbour")
@@ -62,7 +62,7 @@ package final class Neighbours: Sendable {
         return try result.get()
     }
 
-    /// Waits until each neighbour has done its work more often than it had; at most a minute.
+    /// Waits until each neighbour has done its work more often than before; at most one minute.
     private func awaitRounds(after before: [Int]) throws {
         let deadline = Date(timeIntervalSinceNow: 60)
         let ended = roundEnded.withLock {
@@ -108,7 +108,7 @@ package final class Neighbours: Sendable {
 }
 
 extension Neighbours {
-    /// How often tests do something among neighbours.
+    /// The number of times that tests run something among neighbours.
     package static let rounds = 15
 
     /// A stored city and a venue in it with two photos.
@@ -122,7 +122,7 @@ extension Neighbours {
         return (cityID, venueID)
     }
 
-    /// Runs `body` again and again among neighbours, each time in a new context under the object-trump policy.
+    /// Runs `body` again and again among neighbours, each time in a new context with the object-trump policy.
     package static func among(
         _ kind: StoreKind,
         _ body: (Stack, NSManagedObjectContext, NSManagedObjectID, NSManagedObjectID) throws -> Void

@@ -3,21 +3,21 @@ import Foundation
 
 /// A program that a test has run to its end.
 package struct Program: Sendable {
-    /// What it wrote.
+    /// The output of the program.
     package let output: String
     package let hasSucceeded: Bool
 
-    /// Runs a program that is found as a shell finds it, and waits for its end.
+    /// Runs a program, which is found as a shell finds it, and waits for its end.
     ///
-    /// What it writes goes to a file: a pipe ends when the last process closes it, and that may be one which another test has started at the same
-    /// moment.
+    /// The output goes to a file. A pipe ends when the last process closes it, which may be one that another test has
+    /// started at the same moment.
     ///
     /// - Parameters:
-    ///   - words: Its name and its arguments.
-    ///   - environment: What it is told besides what the tests were told.
-    ///   - folder: Where it runs; `nil` for where the tests run.
-    ///   - withErrors: Whether what it writes to the standard error is part of the output.
-    /// - Throws: If it cannot be started, or has not ended after ten minutes; then it is killed.
+    ///   - words: The program's name and its arguments.
+    ///   - environment: Variables that are added to the environment of the tests.
+    ///   - folder: The folder in which it runs; `nil` for that of the tests.
+    ///   - withErrors: Whether the output includes the standard error.
+    /// - Throws: An error if it cannot be started, or has not ended after ten minutes; then it is killed.
     package init(
         running words: [String],
         environment: [String: String] = [:],

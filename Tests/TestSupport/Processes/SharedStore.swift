@@ -4,9 +4,9 @@ import Foundation
 import StrataSQLite
 import Testing
 
-/// A store that several processes use, and the signals by which a test scripts what they do.
+/// A store that several processes use, and the signals with which a test scripts their steps.
 ///
-/// Passed to the processes that exit tests start, each of which opens the store for itself.
+/// Exit tests pass it to the processes that they start, each of which opens the store by itself.
 package struct SharedStore: Codable, Sendable {
     package let folder: String
     package let kind: StoreKind
@@ -34,7 +34,7 @@ package struct SharedStore: Codable, Sendable {
         return context
     }
 
-    /// As ``context(_:options:)``, and saves a city with it.
+    /// The same as ``context(_:options:)``, but also saves a city.
     package func contextWithCity(
         _ name: String? = nil,
         population: Int64 = 0,
@@ -52,12 +52,13 @@ package struct SharedStore: Codable, Sendable {
         (try? FileManager.default.attributesOfItem(atPath: url.path + suffix)[.size] as? Int) ?? 0
     }
 
-    /// Ends this process with a signal in the midst of a transaction that has changed the population of all cities, and added tags.
+    /// Ends this process with a signal, in the middle of a transaction that has changed the population of all cities
+    /// and added tags.
     package func dieAmidWrite() throws {
         if kind == .sqlite {
             let connection = try Connection(path: url.path, access: .readWrite)
             try connection.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE ZCITY SET ZPOPULATION = 99")
-            // More than the cache holds, so that pages are in the log already.
+            // This is more than the cache holds, so that the log already has pages of it.
             for _ in 0..<200 {
                 try connection.run("INSERT INTO ZTAG (Z_ENT, Z_OPT, ZTITLE) VALUES (3, 1, hex(zeroblob(2000)))")
             }
@@ -77,15 +78,17 @@ package struct SharedStore: Codable, Sendable {
 
     // MARK: - Signals
 
-    /// Gives a signal, which one ``wait(for:)`` takes, now or later.
+    /// Gives a signal, which one call of ``wait(for:)`` takes, now or later.
     package func signal(_ name: String) {
         withPipe(name) { pipe in
             _ = [UInt8(1)].withUnsafeBytes { write(pipe, $0.baseAddress, 1) }
         }
     }
 
-    /// Waits for a signal of another process; ends this one if it does not come within twenty minutes: in a run of
-    /// all tests the step that gives it may have to wait for thousands of others.
+    /// Waits for a signal of another process; ends this process if none comes within twenty minutes.
+    ///
+    /// The limit is long since, in a run of all tests, the step that gives the signal may wait for thousands of
+    /// others.
     package func wait(for name: String) {
         withPipe(name) { pipe in
             var entry = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
@@ -95,7 +98,7 @@ package struct SharedStore: Codable, Sendable {
         }
     }
 
-    /// As ``wait(for:)``, in the process of the test, whose few threads have to start the other processes.
+    /// The same as ``wait(for:)`` for the process of the test, whose few threads have to start the other processes.
     package func arrival(of name: String) async {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {
@@ -107,7 +110,7 @@ package struct SharedStore: Codable, Sendable {
 
     fileprivate func pipePath(_ name: String) -> String { folder + "/" + name + ".pipe" }
 
-    /// Opened for both directions a pipe waits for nobody on the other side.
+    /// A pipe that is opened for both directions does not wait for the other side.
     private func withPipe(_ name: String, _ body: (Int32) -> Void) {
         let pipe = open(pipePath(name), O_RDWR)
         precondition(pipe >= 0, "the test has no signal \(name)")
@@ -119,13 +122,13 @@ package struct SharedStore: Codable, Sendable {
 /// The folder of a ``SharedStore``, in the process of the test.
 package final class SharedFolder {
     package let store: SharedStore
-    /// Kept open, so that a signal outlives the process that has given it.
+    /// The pipes stay open, so that a signal outlives the process that has given it.
     private var pipes: [Int32] = []
 
     /// Makes the folder.
     ///
     /// - Parameters:
-    ///   - kind: The store; `.sqlite` in tests that are about its file.
+    ///   - kind: The kind of store; `.sqlite` in tests of its file.
     ///   - signals: The signals of the test.
     /// - Throws: Errors of the file system.
     package init(_ kind: StoreKind = .database, signals: String...) throws {

@@ -1,6 +1,6 @@
 import CoreData
 
-/// A coordinator with two stores: notes in the first, people in the second, labels in both.
+/// A coordinator with two stores: notes are in the first, people in the second, and labels in both.
 package struct TwoStores {
     package let folder: ScratchFolder
     package let coordinator: NSPersistentStoreCoordinator
@@ -33,7 +33,7 @@ package struct TwoStores {
         )
     }
 
-    /// A context with a queue of its own.
+    /// A context with a private queue.
     package func context() -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator

@@ -3,7 +3,7 @@ import StrataPredicates
 import StrataSQL
 import Testing
 
-/// What came of the fetches of one seed.
+/// The outcome of the fetches for one seed.
 package struct DifferentialRun {
     package let seed: UInt64
     package var failures = 0

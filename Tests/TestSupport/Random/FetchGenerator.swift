@@ -1,13 +1,13 @@
 import CoreData
 import StrataPredicates
 
-/// Random predicates and orders about the entities of any model.
+/// Random predicates and orders for the entities of any model.
 package struct FetchGenerator {
     package var random: SeededRandom
     private let entities: [NSEntityDescription]
-    /// Objects that predicates may name.
+    /// The objects that predicates may refer to.
     package var objects: [NSManagedObjectID] = []
-    /// The variables that can be used: `SELF`, and the iterators of the subqueries around, innermost last.
+    /// The available variables: `SELF`, and the iterators of the surrounding subqueries, with the innermost last.
     private var scopes: [(name: String, entity: NSEntityDescription)] = []
     private var lastVariable = 0
 
@@ -42,7 +42,7 @@ package struct FetchGenerator {
         return predicate(depth)
     }
 
-    /// An expression with a single value about objects of an entity.
+    /// An expression about objects of an entity that has a single value.
     package mutating func expression(about entity: NSEntityDescription, depth: Int) -> NSExpression {
         scopes = [("", entity)]
         return value(family(), depth)
@@ -70,7 +70,7 @@ package struct FetchGenerator {
 
     // MARK: - Paths
 
-    /// The way to an object along to-one relationships, from an entity.
+    /// A path from an entity to an object, along to-one relationships.
     private mutating func objectPath(
         from entity: NSEntityDescription,
         atLeast minimum: Int
@@ -101,7 +101,9 @@ package struct FetchGenerator {
         return nil
     }
 
-    /// The attributes of an entity, those of composite ones by path.
+    /// The attributes of an entity.
+    ///
+    /// Those of composite attributes have key paths.
     private static func attributes(of entity: NSEntityDescription) -> [(
         keys: String, attribute: NSAttributeDescription
     )] {
@@ -120,7 +122,7 @@ package struct FetchGenerator {
         entity.relationshipsByName.values.filter(isFit).sorted { $0.name < $1.name }
     }
 
-    /// A way to a collection, from a variable, and the entity of its members.
+    /// A path from a variable to a collection, and the entity of its members.
     private mutating func collection() -> (
         expression: NSExpression, keys: String, scope: String, entity: NSEntityDescription
     )? {
@@ -136,7 +138,7 @@ package struct FetchGenerator {
         return nil
     }
 
-    /// Mostly the innermost variable.
+    /// A variable, which is mostly the innermost one.
     private mutating func scope() -> (name: String, entity: NSEntityDescription) {
         random.chance(75) ? scopes[scopes.count - 1] : random.pick(scopes)
     }
@@ -245,7 +247,7 @@ package struct FetchGenerator {
 
     private mutating func membership() -> NSPredicate {
         let family = family()
-        // Both the written lists and those in one parameter.
+        // Lists are both written in the format and passed as one parameter.
         var members = (0..<random.below(random.chance(30) ? 14 : 5)).map { _ in constant(family) }
         if random.chance(20) { members.append(NSExpression(forConstantValue: nil)) }
         if random.chance(20) { members.append(value(family, 0)) }
@@ -324,11 +326,11 @@ package struct FetchGenerator {
             source = path(collection.scope, keys + "." + attribute.keys)
         }
         let result = quantified(source, family)
-        // NONE is NOT ANY.
+        // NONE means NOT ANY.
         return random.chance(25) ? NSCompoundPredicate(notPredicateWithSubpredicate: result) : result
     }
 
-    /// A comparison of any or all members with something of their family.
+    /// A comparison of any or all members with a value of their family.
     private mutating func quantified(_ source: NSExpression, _ family: Family) -> NSPredicate {
         let modifier: NSComparisonPredicate.Modifier = random.chance(60) ? .any : .all
         let other = random.chance(70) ? constant(family) : value(family, 0)
@@ -364,7 +366,7 @@ package struct FetchGenerator {
 
     // MARK: - Entities
 
-    /// A comparison of the entities that objects are of, or a test of what they are.
+    /// A comparison of the entities of objects, or a test of an object's entity.
     private mutating func entityTest() -> NSPredicate? {
         let scope = scope()
         guard let start = objectPath(from: scope.entity, atLeast: random.below(2)) else { return nil }
@@ -399,7 +401,7 @@ package struct FetchGenerator {
 
     // MARK: - Collections
 
-    /// Membership in what a path through a collection leads to, or in a set that is made of such collections.
+    /// Membership in the values at a path through a collection, or in a set that is made of such collections.
     private mutating func collectionMembership() -> NSPredicate? {
         let family = family()
         guard let collection = collection(),
@@ -416,7 +418,7 @@ package struct FetchGenerator {
             ? comparison(member, .in, set, options()) : comparison(set, .contains, member, options())
     }
 
-    /// What programs that put predicates together come up with.
+    /// A predicate that a program which composes predicates may produce.
     private mutating func trivial() -> NSPredicate {
         switch random.below(5) {
         case 0: return NSPredicate(value: random.chance(50))
@@ -498,7 +500,7 @@ package struct FetchGenerator {
         }
     }
 
-    /// An attribute that only a sub-entity has, of an object that may be of that entity.
+    /// An attribute that only a sub-entity has, for an object that may be of that entity.
     private mutating func valueOfCast(_ family: Family) -> NSExpression? {
         let scope = scope()
         guard let start = objectPath(from: scope.entity, atLeast: 0),
@@ -525,7 +527,7 @@ package struct FetchGenerator {
             switch random.below(17) {
             case 13: if let function = collectionFunction() { return function }
             case 14:
-                // nil on one side, a number on the other.
+                // One side is nil, and the other a number.
                 return NSExpression(
                     forConditional: predicate(0),
                     trueExpression: NSExpression(forConstantValue: nil),
@@ -562,7 +564,7 @@ package struct FetchGenerator {
         return path(scope.name, attribute.keys)
     }
 
-    /// A function of a whole collection, written as such.
+    /// A function of a whole collection, in its written form.
     private mutating func collectionFunction() -> NSExpression? {
         guard let collection = collection() else { return nil }
         if random.chance(30) {
@@ -581,7 +583,7 @@ package struct FetchGenerator {
         guard let collection = collection() else { return nil }
         let operation = random.pick(["@sum", "@avg", "@min", "@max"])
         let isSum = operation == "@sum" || operation == "@avg"
-        // The sum of decimals depends on their order, which nothing says.
+        // The sum of decimals depends on their order, which is undefined.
         let isFit = { (attribute: NSAttributeDescription) in
             Family(attribute) == .number && !(isSum && attribute.type == .decimal)
         }

@@ -2,20 +2,20 @@ import CStrataSQLite
 import CoreData
 import Testing
 
-/// Stores that Apple's framework made, with the models they were made from.
+/// Stores that Apple's framework made, with the models from which they were made.
 ///
-/// Some of them are in the repository. Tests that need another one are skipped where it is missing.
+/// Some of them are in the repository. Tests that need a missing one are skipped.
 package enum AppleStores {
     /// A store's file and its model's, both relative to the folder `apple-stores` of the fixtures.
     package struct Pair: Sendable, CustomTestStringConvertible {
         package let store: String
         package let model: String
-        /// Where the store is.
+        /// The URL of the store.
         package var storeURL: URL { Fixtures.url("apple-stores/\(store)") }
-        /// Where its model is.
+        /// The URL of its model.
         package var modelURL: URL { Fixtures.url("apple-stores/\(model)") }
         package var testDescription: String { store }
-        /// How to open it for writing: what has a history is read-only to those who do not keep it.
+        /// The options for writing to it: a store with a history is read-only without the option for a history.
         package var options: [AnyHashable: Any] {
             store.contains("history") ? [NSPersistentHistoryTrackingKey: true] : [:]
         }
@@ -26,7 +26,7 @@ package enum AppleStores {
         }
     }
 
-    /// The stores that are here.
+    /// The stores that exist here.
     package static let pairs = [
         Pair("authors-books-m2m", "TestModel", "TestModel"),
         Pair("bookmarks-ordered-wal", "Bookmarks_V5", "BookmarksModel_5"),
@@ -41,14 +41,14 @@ package enum AppleStores {
         Pair("sync-unique-wal", "SyncMetadata_V3", "SyncMetadata_3"),
     ].filter { Fixtures.has("apple-stores/\($0.store)") }
 
-    /// Whether a store is here whose path begins like this.
+    /// Whether there is a store whose path begins with this text.
     package static func has(_ beginning: String) -> Bool { pairs.contains { $0.store.hasPrefix(beginning) } }
 
     package static func model(_ pair: Pair) throws -> NSManagedObjectModel {
         try NSManagedObjectModel(reading: pair.modelURL)
     }
 
-    /// What a query gives, column by column as `Int64`, `String`, `Data` or `NSNull`; read from a copy with its -wal file.
+    /// The rows of a query, each value as `Int64`, `String`, `Data` or `NSNull`; read from a copy with its -wal file.
     package static func rows(_ query: String, in pair: Pair) throws -> [[Any]] {
         let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)

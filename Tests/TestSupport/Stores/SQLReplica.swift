@@ -9,7 +9,7 @@ import StrataSQLiteStore
 import StrataStoreChecks
 import Testing
 
-/// The rows of a store, copied into tables of their own, with nothing between a compiled query and SQLite.
+/// The rows of a store, copied into separate tables, so that nothing stands between a compiled query and SQLite.
 package final class SQLReplica {
     package let connection: Connection
     package let mapping: SQLMapping
@@ -18,8 +18,8 @@ package final class SQLReplica {
     ///
     /// - Parameters:
     ///   - source: The store whose rows are copied.
-    ///   - model: Its model.
-    /// - Throws: What SQLite or the store has to say.
+    ///   - model: The store's model.
+    /// - Throws: Errors of SQLite or the store.
     package init(copying source: any RowStore, _ model: FrozenModel) throws {
         var options = Connection.Options()
         options.functions = PredicateFunctions.all
@@ -77,10 +77,10 @@ package final class SQLReplica {
         }
     }
 
-    /// What needs rows that were not there yet.
+    /// Work that needs rows which are not there yet.
     private var pending: [(SQLReplica) throws -> Void] = []
 
-    /// Writes what needed all rows.
+    /// Does the work that needs all rows.
     package func finish() throws {
         for action in pending { try action(self) }
         pending = []

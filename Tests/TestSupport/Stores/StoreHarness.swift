@@ -6,7 +6,7 @@ import StrataSQLite
 import StrataSQLiteStore
 import Testing
 
-/// A folder of its own for one test, removed with it.
+/// A separate folder for one test, which is removed with this object.
 package final class StoreFolder: Sendable {
     package let url: URL
 
@@ -34,12 +34,12 @@ package final class StoreFolder: Sendable {
     }
 }
 
-/// A store of one model, used as a coordinator uses it: with rows and change sets.
+/// A store of one model, which is used as a coordinator uses it: with rows and change sets.
 package struct StoreHarness {
     package let folder: StoreFolder
     package let coordinator: NSPersistentStoreCoordinator
     package let store: NSPersistentStore
-    /// What answers for the store.
+    /// The rows of the store, through its engine.
     package let rows: any RowStore
     package let url: URL
 
@@ -88,7 +88,7 @@ package struct StoreHarness {
     {
         var result: StoreSaveResult?
         let conflicts = try rows.save(changes) {
-            // A store in memory holds the very rows that it was given.
+            // A store in memory holds the same row objects that it was given.
             if rows is MemoryEngine { changes.settle($0) }
             result = $0
         }
@@ -150,7 +150,7 @@ package struct StoreHarness {
         )
     }
 
-    /// Looks at the file with plain SQL: each row's values as text, separated by bars.
+    /// Reads the file with plain SQL: the values of each row as text, separated by bars.
     package func sql(_ query: String) throws -> [String] {
         try sqlite.openFile().pool.read { connection in
             let statement = try connection.statement(SQL(query))
@@ -164,7 +164,7 @@ package struct StoreHarness {
         }
     }
 
-    /// Changes the file behind the store's back.
+    /// Changes the file without the store's knowledge.
     package func execute(_ script: String) throws {
         try Connection(path: url.path, access: .readWrite).execute(script)
     }
@@ -183,7 +183,7 @@ extension StoreHarness {
         case blob(Data)
     }
 
-    /// The only value of a query, as SQLite has it.
+    /// The only value of a query, as SQLite has stored it.
     package func value(_ query: String) throws -> RawValue {
         try sqlite.openFile().pool.read { connection in
             let statement = try connection.statement(SQL(query))
