@@ -1,4 +1,4 @@
-# What there is to do with Strata. `make demo` and `make test` need nothing but Swift and, for the first run, the network.
+# The commands for working with Strata. `make demo` and `make test` need nothing but Swift and, for the first run, the network.
 
 # A pipe fails with any of its parts.
 SHELL = bash
@@ -32,10 +32,10 @@ REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|
 	ChangeTracking|\.RelationshipTests|Transformable|\.MisuseTests|Generation|PinnedReading|two processes
 REPEAT_SEED ?=
 
-# What reports of `stress` say was built.
+# The commit that reports of `stress` name.
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-# What `make test-postgresql` consists of.
+# The parts of `make test-postgresql`.
 POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z store-a-to-g store-h-to-z stepped others)
 
 .DEFAULT_GOAL := help
@@ -57,8 +57,8 @@ help:
 	@echo "  make test                     run the tests; TEST_ARGS=\"--filter Merge\""
 	@echo "  make test-of                  build and run the tests of TARGET=name, or of several with commas between, without the others"
 	@echo "  make test-repeat              run the tests of contexts REPEAT_COUNT times (50), each time with other random numbers; stop at a failure"
-	@echo "  make test-fault-points        run the tests of what only a build with fault points has"
-	@echo "  make test-postgresql          run the tests of what any store must show, and those of the store for PostgreSQL, on private servers"
+	@echo "  make test-fault-points        run the tests that need a build with fault points"
+	@echo "  make test-postgresql          run the tests for all stores, and those of the store for PostgreSQL, on private servers"
 	@echo "  make test-postgresql-PART     one part of them: context-a-to-m, context-n-to-z, store-a-to-g, store-h-to-z, stepped, others"
 	@echo "  make tsan                     run the tests under the thread sanitizer"
 	@echo "  make bench                    compare with the raw SQLite C API, or with libpq; BENCH_ARGS=\"--only W2 --json results.jsonl\""
@@ -120,11 +120,11 @@ demo-server: system-packages
 STEPPED_TARGETS = ^(StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
 # The largest target runs by itself: all tests of a run begin at once, and each then waits for its turns.
 CONTEXT_TARGET = ^CoreDataTests\.
-# Ends runs that stand still, and says again at the end what failed: see there.
+# Ends runs that stand still, and lists the failures again at the end; the script explains how.
 TESTED = Tests/tested.sh .build/test.log
 
-# The programs that suites start are built as well: those of an earlier build may not fit the sources any more. They come after the tests,
-# whose build has all of their modules: so both processors have something to do all the time.
+# The programs that suites start are built as well, as those of an earlier build may not fit the sources any more. They come after the tests,
+# whose build has all of their modules, so that both processors have something to do all the time.
 test: system-packages
 	@mkdir -p .build
 	$(SWIFT) build --product StrataPackageTests
@@ -146,11 +146,11 @@ test-of: system-packages
 	STRATA_TESTS='$(TARGET)' $(SWIFT) build --product StrataPackageTests
 	STRATA_TESTS='$(TARGET)' $(TESTED) $(SWIFT) test --skip-build $(TEST_ARGS)
 
-# The suites of what any store must show run on PostgreSQL as well, on servers that this starts for the purpose: on a Unix socket in a
-# temporary folder, as an ordinary user. Random tests run two seeds: each look at a relationship is a trip. Suites that are about SQLite's files, or
+# The suites for all stores run on PostgreSQL as well, on servers that this starts for the purpose: on a Unix socket in a
+# temporary folder, as an ordinary user. Random tests run two seeds, as each look at a relationship is a round trip. Suites that are about SQLite's files, or
 # about several kinds of stores at once, are left out.
 #
-# In each of these programs one test runs after the other. They wait much, for a server of their own or for a process that ends, and each wait would
+# In each of these programs one test runs after the other. Tests often wait for a private server or for the end of a process, and each wait would
 # take one of the few threads that tests share. So there are several programs at a time instead, with a server each.
 POSTGRESQL_OTHER_TESTS ?= ^(StrataPostgreSQLTests|StrataSQLTests)\.|$\
 	^CoreDataOperationsTests\.(Instrument|Statistics|Check|Closing|Limit)Tests|^ModelClassesTests\.ClassModelTests/objects
@@ -164,7 +164,7 @@ test-postgresql: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target $(POSTGRESQL_PARTS)
 
-# Of the two large targets half of the suites at a time, by their names.
+# The two large targets are split: half of the suites at a time, by their names.
 test-postgresql-context-a-to-m:
 	$(POSTGRESQL_TESTED) --filter '^CoreDataTests\.[A-M]'
 test-postgresql-context-n-to-z:
@@ -178,7 +178,7 @@ test-postgresql-stepped:
 test-postgresql-others:
 	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_OTHER_TESTS)'
 
-# Everything, tests aside, as it builds where there is no libpq, in a folder of its own.
+# Builds everything except the tests, as it builds without libpq, in a separate folder.
 WITHOUT_POSTGRESQL = .build/without-postgresql
 check-without-postgresql: system-packages
 	STRATA_POSTGRESQL=0 $(SWIFT) build --scratch-path $(WITHOUT_POSTGRESQL)
@@ -188,7 +188,7 @@ check-without-postgresql: system-packages
 	done
 	$(WITHOUT_POSTGRESQL)/debug/stress bank --seconds 1 --floor 1
 
-# The handler of the fault points, as the compiler names it: only builds that have them have it.
+# The compiler's name for the handler of the fault points. Only builds with fault points contain it.
 FAULT_POINT_SYMBOL = 11StrataLocks10FaultPointV7handler33_
 # The points themselves, in a build of the lowest target alone.
 test-fault-points: system-packages
@@ -214,7 +214,7 @@ test-repeat: system-packages
 bench: system-packages
 	$(SWIFT) run -c release bench $(BENCH_ARGS)
 
-# A build of its own: with the places in the library where errors, kills and pauses can be made to happen.
+# A separate build, in which the library has places where errors, kills and pauses can be made to happen.
 FAULT_POINTS = --traits FaultPoints --scratch-path .build/stress
 
 # A fixed seed, and one that the report prints.
@@ -232,7 +232,7 @@ stress-quick: system-packages
 	.build/debug/stress bank ring append anomalies interleave nested deadlock cancel batch processes hostile --wide 0 \
 		--seed random --seconds 2 --floor 1 $(STRESS_ARGS)
 
-# The scenarios that know PostgreSQL, beside a server of their own. `anomalies` takes as long as all orders of its steps take, some 20 seconds.
+# The scenarios that know PostgreSQL, beside a private server. `anomalies` takes as long as all orders of its steps take, some 20 seconds.
 SECONDS ?= 5
 ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch answers replica processes crash --store postgresql
 stress-postgresql: system-packages postgresql-packages
@@ -247,7 +247,7 @@ stress-red: system-packages
 	@if ! grep -q 18CoreDataPostgreSQL .build/stress/debug/stress; then .build/stress/debug/stress red; \
 	else $(POSTGRESQL_INSTALLED) && Tests/postgresql-server.sh run .build/stress/debug/stress red; fi
 
-# Without pauses where one thread drives all: there is nobody to meet, and with each call of the handler that pauses the sanitizer
+# Without pauses where one thread drives all: it meets no other thread, and with each call of the handler that pauses the sanitizer
 # loses one of the 65,536 places that it has for the calls of a thread.
 stress-tsan: system-packages
 	$(SWIFT) build --product stress --traits FaultPoints --sanitize=thread --scratch-path .build/tsan-stress -Xswiftc -DSTRATA_TSAN
@@ -287,7 +287,7 @@ check-mutants: python
 
 TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
 
-# A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
+# A separate build: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
 # Random tests that stay on one thread run one of their seeds here: they take long under it, and it has nothing to see.
 tsan: system-packages
 	$(SWIFT) test $(TSAN) --no-parallel --filter '$(STEPPED_TARGETS)'
@@ -364,7 +364,7 @@ check-models: system-packages
 check-client: system-packages
 	SWIFT='$(SWIFT)' Tests/client.sh .build/client
 
-# The only thing that Swift itself does not bring: SQLite's header and the tool that finds it.
+# Swift itself brings everything else: only SQLite's header and the tool that finds it are missing.
 system-packages:
 	@if ! command -v pkg-config > /dev/null || ! pkg-config --exists sqlite3; then \
 		if ! command -v apt-get > /dev/null; then \
@@ -384,9 +384,9 @@ python:
 		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends python3 > /dev/null; \
 	}
 
-# What the store for PostgreSQL and its tests need beside that: libpq's header, a server's programs, and openssl for its certificate. Debian's
-# package of the server makes a cluster, and starts it on port 5432. Nobody asked for that: the tests have servers of their own. So the package
-# is told not to while it is installed.
+# The store for PostgreSQL and its tests also need this: libpq's header, a server's programs, and openssl for its certificate. Debian's
+# package of the server makes a cluster, and starts it on port 5432. That is not wanted, as the tests start their own servers. So the package
+# is configured not to do so while it is installed.
 NO_CLUSTER = /etc/postgresql-common/createcluster.d/strata.conf
 postgresql-packages:
 	@if ! pkg-config --exists libpq || ! command -v openssl > /dev/null \

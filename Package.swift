@@ -46,7 +46,7 @@ let package = Package(
         .target(name: "StrataPredicates", dependencies: ["StrataLocks"]),
         // The error codes and keys of the public API, which engines throw too, and the digests of version hashes.
         .target(name: "StrataKeys"),
-        // What contexts and stores speak: schema, rows, plans, change sets.
+        // The language between contexts and stores: schema, rows, plans, change sets.
         .target(name: "StrataRows", dependencies: ["StrataLocks", "StrataPredicates", "StrataKeys"]),
         .target(name: "StrataSQL", dependencies: ["StrataRows", "StrataPredicates", "StrataKeys"]),
         .target(
@@ -236,7 +236,7 @@ let package = Package(
 
         // MARK: - Tests
 
-        // What every suite expects with; see there why that is no macro.
+        // The expectations that every suite uses; the target says why they are no macros.
         .target(name: "Expectations", dependencies: ["StrataLocks"], path: "Tests/Expectations"),
         .target(
             name: "TestSupport",
@@ -374,8 +374,8 @@ if hasPostgreSQL {
 
 for target in package.targets where target.type == .test { target.dependencies.append("Expectations") }
 
-// STRATA_TESTS=StrataSQLTests,StrataRowsTests leaves out all other test targets: SwiftPM links the tests of a package into one
-// program, and whoever changes one engine need not wait for the tests of the others to compile (see `make test-of`).
+// STRATA_TESTS=StrataSQLTests,StrataRowsTests leaves out all other test targets. SwiftPM links the tests of a package into one
+// program. So a developer who changes one engine need not wait for the tests of the others to compile (see `make test-of`).
 if let named = Context.environment["STRATA_TESTS"] {
     let kept = Set(named.split(separator: ",").map(String.init))
     package.targets.removeAll { $0.type == .test && !kept.contains($0.name) }

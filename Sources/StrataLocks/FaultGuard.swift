@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Guards of the library that tests can switch off, to see that this is noticed.
+/// Guards of the library that tests can switch off, to see that a missing guard is noticed.
 ///
 /// Only builds with the package trait `FaultPoints` have the switch (see ``FaultPoint``). In other builds a guard is an
 /// empty value, and ``isOff`` is inlined as the constant `false`.
@@ -13,54 +13,54 @@ public struct FaultGuard: Equatable, Sendable {
     @inlinable public static var versionCheck: Self { named("no-version-check") }
     /// The row cache forgets the rows that a batch has changed.
     @inlinable public static var batchInvalidation: Self { named("no-invalidation") }
-    /// Contexts that follow are told of saves.
+    /// Contexts that follow are notified of saves.
     @inlinable public static var mergeDelivery: Self { named("no-merge") }
     /// A migration is one transaction.
     @inlinable public static var migrationTransaction: Self { named("no-migration-transaction") }
-    /// Who comes to migrate a store looks whether somebody else was first.
+    /// A migration checks whether another process has already migrated the store.
     @inlinable public static var migrationCheck: Self { named("no-migration-check") }
-    /// Who has lost the answer to a commit asks what has become of it.
+    /// A save whose commit was not answered asks for the outcome.
     @inlinable public static var doubtResolution: Self { named("no-doubt-resolution") }
-    /// A context saves nothing that may have been computed from values that could not be read.
+    /// A context does not save anything that may have been computed from values that could not be read.
     @inlinable public static var failedReadGuard: Self { named("no-failed-read-guard") }
     /// A file that was moved or replaced while it is open is not written to.
     @inlinable public static var filePlaceCheck: Self { named("no-file-place-check") }
     /// An inferred migration drops values only if that is allowed.
     @inlinable public static var lossCheck: Self { named("no-loss-check") }
-    /// A save that brings back a row finds out that others have brought it back first (SQLite and in memory).
+    /// A save that brings a row back notices that others have brought it back first (SQLite and in memory).
     @inlinable public static var revivalCheck: Self { named("no-revival-check") }
-    /// A context whose save has ended in doubt asks what has become of it before it saves again.
+    /// A context whose save has ended in doubt asks for the outcome before it saves again.
     @inlinable public static var doubtAsking: Self { named("no-doubt-asking") }
 
-    // Those of the engine for PostgreSQL.
+    // The guards of the engine for PostgreSQL.
 
     /// Savers lock rows in the order of their keys.
     @inlinable public static var lockOrder: Self { named("no-lock-order") }
-    /// What a save relies on stays as it is until it has committed.
+    /// The rows that a save relies on stay as they are until it has committed.
     @inlinable public static var relianceLock: Self { named("no-reliance-lock") }
-    /// A save finds out that what it leads to is gone.
+    /// A save notices that an object to which it leads has gone.
     @inlinable public static var targetCheck: Self { named("no-target-check") }
     /// The version that a save gives to a row has random bits of the save.
     @inlinable public static var versionMarks: Self { named("no-version-marks") }
     /// Keys are taken from the sequence before they are handed out.
     @inlinable public static var keyBlocks: Self { named("no-key-blocks") }
-    /// Who gives numbers to transactions keeps others from it.
+    /// A session that gives numbers to transactions keeps other sessions from doing so.
     @inlinable public static var numberingLock: Self { named("no-numbering-lock") }
-    /// Who has a store open looks for what others have saved.
+    /// An open store looks for the saves of other processes.
     @inlinable public static var changeWatching: Self { named("no-change-watching") }
-    /// Others are woken up by a save, and need not wait until they look by themselves.
+    /// A save wakes others up, so that they need not wait until they look by themselves.
     @inlinable public static var wakeUp: Self { named("no-wake-up") }
-    /// A cancel has arrived before somebody else uses its connection.
+    /// A cancel request has arrived before another operation uses the connection.
     @inlinable public static var cancelSettling: Self { named("no-cancel-settling") }
-    /// An answer that takes several statements is of one moment.
+    /// A result that takes several statements is of one moment.
     @inlinable public static var commonSnapshot: Self { named("no-common-snapshot") }
-    /// A replica answers when it has what was saved here.
+    /// A replica answers only when it has the saves of this process.
     @inlinable public static var replicaWait: Self { named("no-replica-wait") }
-    /// The row cache goes by versions, and not by when it was told of them.
+    /// The row cache goes by versions, and not by the order in which it was notified of them.
     @inlinable public static var publicationOrder: Self { named("no-publication-order") }
 
     #if FaultPoints
-    /// Its name on the command line of `stress`.
+    /// The name on the command line of `stress`.
     package let rawValue: String
 
     private static let off = Atomic(0)
@@ -68,7 +68,7 @@ public struct FaultGuard: Equatable, Sendable {
     @usableFromInline
     init(name: String) { rawValue = name }
 
-    /// All of them.
+    /// All guards.
     package static var allCases: [FaultGuard] {
         [
             .versionCheck, .batchInvalidation, .mergeDelivery, .migrationTransaction, .migrationCheck,

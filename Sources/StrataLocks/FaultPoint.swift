@@ -1,8 +1,8 @@
 /// Named places in the library where tests can make an error be thrown, end the process, or wait.
 ///
-/// Only builds with the package trait `FaultPoints` contain them; it is off unless asked for, as in
-/// `swift build --traits FaultPoints`. In them a thread that reaches a point goes on at once if there is no handler. In
-/// other builds a point is an empty value, and all that the library does with it is inlined to nothing.
+/// Only builds with the package trait `FaultPoints` contain them. It is off by default; `swift build --traits
+/// FaultPoints` switches it on. In such a build, a thread that reaches a point goes on at once if there is no
+/// handler. In other builds a point is an empty value, and all that the library does with it is inlined to nothing.
 ///
 /// ```swift
 /// try FaultPoint.saveWritten.reach()
@@ -18,7 +18,7 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable public static var saveCommitted: Self { passed("save.committed") }
     /// The row cache knows of a save, and the context does not.
     @inlinable public static var savePublished: Self { passed("save.published") }
-    /// The context has taken its objects for saved, and nobody was told.
+    /// The context treats its objects as saved, and has posted nothing yet.
     @inlinable public static var saveAnnouncing: Self { passed("save.announcing") }
     /// A batch has the store's writer, and has written nothing.
     @inlinable public static var batchBegan: Self { failing("batch.began") }
@@ -40,9 +40,10 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable public static var commitSending: Self { passed("commit.sending") }
     /// PostgreSQL has committed: an error cuts the connection, as if its answer had not come.
     @inlinable public static var commitAnswered: Self { passed("commit.answered") }
-    /// PostgreSQL is about to be asked what has become of a commit whose answer was lost: an error leaves it in doubt.
+    /// PostgreSQL is about to be asked for the outcome of a commit whose answer was lost: an error leaves it in
+    /// doubt.
     @inlinable public static var commitAsking: Self { passed("commit.asking") }
-    /// Transactions of PostgreSQL's history have numbers, which nobody else sees yet.
+    /// Transactions of PostgreSQL's history have numbers, which no other session sees yet.
     @inlinable public static var historyNumbered: Self { passed("history.numbered") }
 
     /// A migration has the store's writer, and has written nothing.
@@ -55,7 +56,7 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable public static var migrationCommitted: Self { passed("migration.committed") }
 
     #if FaultPoints
-    /// Its name on the command line of `stress`.
+    /// The name on the command line of `stress`.
     package let rawValue: String
     /// Whether an error that is thrown there fails the operation; elsewhere it is ignored.
     package let canFail: Bool
@@ -68,7 +69,7 @@ public struct FaultPoint: Equatable, Sendable {
         self.canFail = canFail
     }
 
-    /// All of them.
+    /// All points.
     package static var allCases: [FaultPoint] {
         [
             .saveValidated, .saveBegan, .saveWritten, .saveCommitted, .savePublished, .saveAnnouncing, .batchBegan,
@@ -143,7 +144,7 @@ public struct FaultPoint: Equatable, Sendable {
 
     /// Calls the handler where the operation can fail.
     ///
-    /// - Throws: What the handler throws.
+    /// - Throws: Errors of the handler.
     @inlinable
     @inline(__always)
     public func reach() throws {

@@ -40,8 +40,9 @@ extension ConnectionPool {
     ///   - timeout: Seconds to wait for other threads and other processes together; ``PoolOptions/timeout`` by default.
     ///   - cancellation: Ends the wait, and the statements of the lease, from another thread.
     /// - Returns: The lease, which rolls back at the end of its scope unless it has committed.
-    /// - Throws: `busy` at the deadline, with a ``SQLiteError/wait`` that says whether a thread or a process was in the
-    ///   way; `interrupt` on cancellation; `readOnly` if the pool was opened so; `misuse` inside another write of this
+    /// - Throws: `busy` at the deadline, with a ``SQLiteError/wait`` that says whether a thread or a process was in
+    ///   the way.
+    ///   `interrupt` on cancellation, `readOnly` if the pool was opened so, and `misuse` inside another write of this
     ///   thread or after ``close(timeout:)``.
     package func writer(
         timeout: Double? = nil,

@@ -1,6 +1,9 @@
 import Foundation
 
-/// How long operations took, in buckets that are a twelfth wider each, so that hours take no more memory than seconds.
+/// How long operations took.
+///
+/// The times are in buckets, each a twelfth wider than the one before, so that hours take no more memory than
+/// seconds.
 package struct Latencies: Sendable, Codable {
     private static let base = 1.0 / 12 + 1
     private var buckets: [Int] = []
@@ -23,7 +26,7 @@ package struct Latencies: Sendable, Codable {
         count += other.count
     }
 
-    /// The time that this share of the operations did not exceed, in milliseconds.
+    /// The time in milliseconds that this share of the operations did not exceed.
     package func milliseconds(_ share: Double) -> Double {
         var left = Int(Double(count) * share)
         for (bucket, number) in buckets.enumerated() {

@@ -1,12 +1,12 @@
 import CoreData
 import StrataRows
 
-/// The program: runs scenarios from a seed, judges what they recorded, and says so in lines and an exit code.
+/// The program: runs scenarios from a seed, judges what they recorded, and reports it in lines and with an exit code.
 @main
 enum Stress {
     static func main() {
         var arguments = CommandLine.arguments.dropFirst()
-        // The framework looks at it once. Whoever wants to know what the checks cost sets it to 0.
+        // The framework reads this variable once. To measure what the checks cost, set it to 0.
         setenv(ConcurrencyDebug.name, "1", 0)
         do {
             if arguments.first == "red" {
@@ -48,16 +48,16 @@ enum Stress {
     }
 }
 
-/// How a run ends.
+/// The result of a run.
 enum StressExit: Int32, Comparable {
     case clean = 0
     /// A promise was broken.
     case anomaly = 1
-    /// Something did not come to an end.
+    /// An operation did not come to an end.
     case stalled = 2
-    /// The harness itself could not work, which says nothing about the framework.
+    /// The harness itself failed, which says nothing about the framework.
     case harnessError = 3
-    /// Too little was done for the result to mean anything.
+    /// Too little was done for a meaningful result.
     case belowFloor = 4
 
     static func < (one: StressExit, other: StressExit) -> Bool { one.severity < other.severity }
@@ -73,5 +73,5 @@ enum StressExit: Int32, Comparable {
     }
 }
 
-/// Writes a line to standard output at once, as whoever reads it may be waiting.
+/// Writes a line to standard output at once, so that a waiting reader sees it.
 func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }

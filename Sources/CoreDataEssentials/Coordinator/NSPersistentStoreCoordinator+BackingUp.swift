@@ -43,9 +43,11 @@ extension NSPersistentStoreCoordinator {
     ///   - store: A SQLite store in a file, or a binary one, of this coordinator.
     ///   - url: The place of the copy; no file may be there.
     /// - Throws: `persistentStoreOperation` (134070) if the store is not of this coordinator, or if both stores would
-    ///   have the same folder of external data; `persistentStoreInvalidType` (134000) if the store is not in a file;
-    ///   `fileWriteFileExists` (516); `fileWriteOutOfSpace` (640), before anything is written if the size is known by
-    ///   then; `persistentStoreTimeout` (134090); and errors of the disk.
+    ///   have the same folder of external data.
+    ///   `persistentStoreInvalidType` (134000) if the store is not in a file, `fileWriteFileExists` (516) if a file
+    ///   is there.
+    ///   `fileWriteOutOfSpace` (640), before anything is written if the size is known by then.
+    ///   `persistentStoreTimeout` (134090), and errors of the disk.
     public func backUp(_ store: NSPersistentStore, to url: URL) throws {
         guard openStore(of: store) != nil, let place = store.url else {
             throw CocoaError.described(

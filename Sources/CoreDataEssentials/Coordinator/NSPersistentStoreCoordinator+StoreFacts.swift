@@ -75,10 +75,12 @@ extension NSPersistentStoreCoordinator {
     ///   - url: The place of the store.
     ///   - options: The options for adding the store; only the time-out of a database is used.
     /// - Returns: The metadata.
-    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type, `persistentStoreOpen` (134080) for a store
-    ///   in memory; `fileReadNoSuchFile` (260), `fileReadNoPermission` (257) or `fileReadCorruptFile` (259) for a file
-    ///   that cannot be read, `persistentStoreTypeMismatch` (134010) for a database that is no store, and
-    ///   `persistentStoreTimeout` (134090) if other processes keep it locked.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type, `persistentStoreOpen` (134080) for a
+    ///   store in memory.
+    ///   `fileReadNoSuchFile` (260), `fileReadNoPermission` (257) or `fileReadCorruptFile` (259) for a file that
+    ///   cannot be read.
+    ///   `persistentStoreTypeMismatch` (134010) for a database that is no store, and `persistentStoreTimeout`
+    ///   (134090) if other processes keep it locked.
     public class func metadataForPersistentStore(
         type storeType: NSPersistentStore.StoreType,
         at url: URL,
@@ -111,9 +113,10 @@ extension NSPersistentStoreCoordinator {
     ///   - storeType: The type of the store.
     ///   - url: The place of the store.
     ///   - options: Ignored.
-    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type and for a store in memory; otherwise the
-    ///   errors of ``metadataForPersistentStore(type:at:options:)``, but `sqlite` (134180) for a SQLite file that does
-    ///   not exist; and `fileWriteNoPermission` (513) or `fileWriteOutOfSpace` (640) for a file that cannot be written.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type and for a store in memory.
+    ///   Otherwise the errors of ``metadataForPersistentStore(type:at:options:)``, but `sqlite` (134180) for a SQLite
+    ///   file that does not exist.
+    ///   `fileWriteNoPermission` (513) or `fileWriteOutOfSpace` (640) for a file that cannot be written.
     public class func setMetadata(
         _ metadata: [String: Any]?,
         type storeType: NSPersistentStore.StoreType,

@@ -4,10 +4,11 @@ import StrataPredicates
 extension NSManagedObjectModel {
     /// Checks that the model does not contradict itself.
     ///
-    /// - Throws: A `CocoaError` with code 134060 (`coreData`) that names the entity and the property: an empty, unusable,
-    ///   reserved or repeated name, an attribute without a type, a relationship without a destination in the model or
-    ///   whose inverse does not lead back, a sub-entity that redeclares a property, an inheritance cycle, or a
-    ///   constraint or index on a property that does not exist.
+    /// - Throws: A `CocoaError` with code 134060 (`coreData`) that names the entity and the property.
+    ///   Its reasons are an empty, unusable, reserved or repeated name, an attribute without a type, and a
+    ///   relationship without a destination in the model or whose inverse does not lead back.
+    ///   Others are a sub-entity that redeclares a property, an inheritance cycle, and a constraint or index on a
+    ///   property that does not exist.
     package func validate() throws {
         do {
             try ModelValidation(model: self).check()

@@ -105,12 +105,14 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ///   - destinationType: The type of the new store, which may be another.
     ///   - destinationOptions: Options for opening it.
     /// - Throws: `migrationManagerSourceStore` (134150) and `migrationManagerDestinationStore` (134160), with the
-    ///   reason under `NSUnderlyingErrorKey`, for stores that cannot be used, or that have another model;
-    ///   `migrationMissingMappingModel` (134140) for a mapping model whose hashes are not those of the models;
-    ///   `entityMigrationPolicy` (134170) for policies and functions that cannot be found, before anything is written;
+    ///   reason under `NSUnderlyingErrorKey`, for stores that cannot be used, or that have another model.
+    ///   `migrationMissingMappingModel` (134140) for a mapping model whose hashes are not those of the models.
+    ///   `entityMigrationPolicy` (134170) for policies and functions that cannot be found, before anything is
+    ///   written.
     ///   `migration` (134110) for values that do not fit, and with 134111 as the underlying error for objects that
-    ///   break a uniqueness constraint; validation errors (1550–1699, several in 1560); the error of
-    ///   ``cancelMigrationWithError(_:)``; errors of policies.
+    ///   break a uniqueness constraint.
+    ///   Validation errors (1550–1699, several in 1560), the error of ``cancelMigrationWithError(_:)``, and errors of
+    ///   policies.
     open func migrateStore(
         from sourceURL: URL,
         type sourceType: NSPersistentStore.StoreType,

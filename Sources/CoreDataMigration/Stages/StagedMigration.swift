@@ -26,9 +26,10 @@ struct StagedMigration {
 
     /// Migrates the store to the coordinator's model.
     ///
-    /// - Throws: 134504 for a store, or a version of the list, that is not known; 134506 for a store that is newer than
-    ///   the model; `migrationMissingMappingModel` (134140) for two versions without a step between them, before any
-    ///   step is done; the errors of the steps and of handlers.
+    /// - Throws: 134504 for a store, or a version of the list, that is not known; 134506 for a store that is newer
+    ///   than the model.
+    ///   `migrationMissingMappingModel` (134140) for two versions without a step between them, before any step is
+    ///   done. The errors of the steps and of handlers.
     func run() throws {
         var way = try Way(self)
         try way.check()

@@ -13,9 +13,11 @@ extension NSManagedObjectModel {
     ///
     /// - Parameter url: An `.xcdatamodeld` folder (its current version is read), an `.xcdatamodel` folder, the XML file
     ///   `contents` of one, or a compiled model: a `.momd` folder or a `.mom` file.
-    /// - Throws: A `CocoaError` whose description names the entity and the property: 260 (`fileReadNoSuchFile`), 259
-    ///   (`fileReadCorruptFile`) for a file that is no model, 263 (`fileReadTooLarge`), 3328 (`featureUnsupported`) for
-    ///   the formats of Xcode 3 and of optimized models, and 134060 (`coreData`) for a model that contradicts itself.
+    /// - Throws: A `CocoaError` whose description names the entity and the property.
+    ///   It is 260 (`fileReadNoSuchFile`), 259 (`fileReadCorruptFile`) for a file that is no model, or 263
+    ///   (`fileReadTooLarge`).
+    ///   It is 3328 (`featureUnsupported`) for the formats of Xcode 3 and of optimized models, and 134060
+    ///   (`coreData`) for a model that contradicts itself.
     public convenience init(reading url: URL) throws {
         self.init()
         _ = try read(url)

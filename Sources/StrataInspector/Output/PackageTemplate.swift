@@ -62,7 +62,7 @@ enum PackageTemplate {
 
         let container = try openStore(at: "store.sqlite")
 
-        /// What changes something runs again if somebody else was faster, and is saved at its end.
+        /// Adds a venue. The block runs again if another save was faster, and is saved at its end.
         func add(_ name: String, price: Int64, in cityName: String) async throws {
             let context = container.newBackgroundContext()
             try await context.perform(retrying: 10) {

@@ -34,7 +34,7 @@ package protocol RowReading: Sendable {
     /// - Parameters:
     ///   - key: The key of the row.
     ///   - layout: A layout of the key's hierarchy.
-    /// - Returns: The row, with the layout of its own entity; `nil` if there is no such row.
+    /// - Returns: The row, in the layout of the row's entity; `nil` if there is no such row.
     /// - Throws: Errors of the store.
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
 

@@ -17,9 +17,10 @@ extension SQLiteEngine {
     ///   - replaces: Whether to replace a store that is there and that no program has open.
     ///   - isWanted: Receives the metadata of the copy before it gets its name. If it returns false, there is no copy.
     /// - Returns: Whether there is a copy.
-    /// - Throws: `fileWriteFileExists` (516) if there is a file already, `persistentStoreOperation` (134070) if both
-    ///   stores would share their folder of external files, `fileWriteOutOfSpace` (640) if there is no room for the
-    ///   copy (before anything is written, if that is known), and errors of either file.
+    /// - Throws: `fileWriteFileExists` (516) if there is a file already, and `persistentStoreOperation` (134070) if
+    ///   both stores would share their folder of external files.
+    ///   `fileWriteOutOfSpace` (640) if there is no room for the copy (before anything is written, if that is known),
+    ///   and errors of either file.
     @discardableResult
     package static func backUp(
         _ source: URL,

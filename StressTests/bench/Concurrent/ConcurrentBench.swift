@@ -7,7 +7,7 @@ struct ConcurrentBench {
     let raw: any ConcurrentSide.Type
     let framework: any ConcurrentSide.Type
 
-    /// What one crew has done on both sides.
+    /// The results of one crew on both sides.
     struct Outcome {
         let workload: ConcurrentWorkload
         let size: Crew.Size
@@ -36,7 +36,7 @@ struct ConcurrentBench {
         }
     }
 
-    /// Measures every workload that the options name, and tells `report` about each crew.
+    /// Measures every workload that the options name, and calls `report` with the outcome of each crew.
     func run(report: (Outcome) throws -> Void) throws {
         let scale = Scale(venues: options.rows)
         let folder = options.folder + "/strata-bench-\(UUID().uuidString)"
@@ -57,7 +57,8 @@ struct ConcurrentBench {
     ) throws -> Outcome {
         var (rawRuns, frameworkRuns): ([Throughput], [Throughput]) = ([], [])
         for run in 0..<options.runs {
-            // Who goes first changes, so that neither always runs on what the other left in the caches.
+            // The sides take turns to go first, so that neither always profits from what the other left in the
+            // caches.
             for isRaw in run % 2 == 0 ? [true, false] : [false, true] {
                 let crew = try (isRaw ? raw : framework).crew(size, in: folder, scale: scale)
                 let throughput = try crew.run(seconds: options.seconds)

@@ -1,6 +1,6 @@
 import LoadFigures
 
-/// Work that several threads do at the same time for some seconds; what counts is how much they get done.
+/// Work that several threads do at the same time for some seconds. The result is how much they get done.
 enum ConcurrentWorkload: String, CaseIterable {
     case readersAndWriter = "W10"
     case readers = "W17"
@@ -27,11 +27,11 @@ enum ConcurrentWorkload: String, CaseIterable {
 struct Throughput {
     let reads: Double
     let writes: Double
-    /// How long single ones took.
+    /// How long single reads and writes took.
     let readTimes: Latencies
     let writeTimes: Latencies
 
-    /// The median of each number, and the times of all.
+    /// The median of each number, and the times of all runs together.
     static func median(_ all: [Throughput]) -> Throughput {
         func sum(_ times: [Latencies]) -> Latencies { times.reduce(into: Latencies()) { $0.add($1) } }
         return Throughput(
@@ -50,8 +50,8 @@ struct Throughput {
     }
 }
 
-/// A side that can be worked on by several threads.
+/// A side on which several threads can work at the same time.
 protocol ConcurrentSide: Side {
-    /// Opens what the crew is to share, and gives what each of its threads does until it is told to stop.
+    /// Opens what the crew shares, and returns the work that each of its threads repeats until it has to stop.
     static func crew(_ size: Crew.Size, in folder: String, scale: Scale) throws -> Crew
 }

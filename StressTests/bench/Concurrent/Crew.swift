@@ -9,7 +9,8 @@ struct Crew {
         let writers: Int
     }
 
-    /// What one thread does again and again: it counts itself, and asks before each time whether it is over.
+    /// The work that one thread repeats: it asks before each time whether it is over, and returns how often it was
+    /// done.
     typealias Work = @Sendable (_ isOver: () -> Bool) throws -> Int
 
     let readers: [Work]
@@ -17,7 +18,7 @@ struct Crew {
     /// Closes what was shared.
     let close: () -> Void
 
-    /// Lets all work for some seconds.
+    /// Lets all threads work for some seconds.
     func run(seconds: Double) throws -> Throughput {
         let shift = Shift()
         let all = readers.map { ($0, false) } + writers.map { ($0, true) }
@@ -43,7 +44,7 @@ struct Crew {
         )
     }
 
-    /// What the threads of one run share.
+    /// The state that the threads of one run share.
     private final class Shift: Sendable {
         struct Results {
             var reads = 0

@@ -3,7 +3,7 @@ import CoreData
 extension FrameworkSide: ConcurrentSide {
     static func crew(_ size: Crew.Size, in folder: String, scale: Scale) throws -> Crew {
         let stack = try Stack(folder + "/framework.sqlite", model)
-        // One list for all threads; each takes IDs of its own.
+        // One list for all threads; each thread takes its IDs from it at random.
         let ids = try stack.context.performAndWait {
             let request = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
             request.resultType = .managedObjectIDResultType
@@ -25,7 +25,7 @@ extension FrameworkSide: ConcurrentSide {
         return context
     }
 
-    /// Each read goes to the database, whatever the row cache holds, in a block of its own.
+    /// Each read goes to the database, whatever the row cache holds, in its own block.
     private static func read(
         _ coordinator: NSPersistentStoreCoordinator,
         _ ids: [NSManagedObjectID],

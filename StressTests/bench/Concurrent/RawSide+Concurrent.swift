@@ -11,7 +11,7 @@ extension RawSide: ConcurrentSide {
         )
     }
 
-    /// A statement outside a transaction is one of its own.
+    /// Each statement is its own transaction, as no other one is open.
     private static func read(_ path: String, _ rows: Int64, _ seed: UInt64, until isOver: () -> Bool) throws -> Int {
         let database = try RawDatabase(path: path)
         let statement = try database.prepare("SELECT \(columns) FROM venue WHERE id = ?")

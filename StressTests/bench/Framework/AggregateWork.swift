@@ -1,9 +1,9 @@
 import CoreData
 
-/// W11: what can be told of all venues without an object.
+/// W11: sums and counts of all venues, which need no object.
 ///
-/// As dictionaries of Swift's kind: to make and ask an `NSDictionary` for each city takes Foundation a tenth of the time that
-/// SQLite takes for all the rest.
+/// The results are Swift dictionaries. Foundation would take a tenth of the time that SQLite takes for all the rest
+/// to make an `NSDictionary` for each city and to read it.
 enum AggregateWork {
     static func run(_ context: NSManagedObjectContext) throws -> Sample {
         try context.performAndWait {

@@ -1,7 +1,7 @@
 import CoreData
 import Synchronization
 
-/// An instrument that does next to nothing, so that what is measured is the framework's part of it.
+/// An instrument that does next to nothing, so that only the framework's part of the cost is measured.
 final class EventCounter: CoreDataInstrument {
     private let count = Atomic(0)
 
@@ -9,8 +9,8 @@ final class EventCounter: CoreDataInstrument {
 }
 
 extension FrameworkSide {
-    /// What each coordinator is given; set before anything is measured.
+    /// The instrument that each coordinator gets; it is set before anything is measured.
     nonisolated(unsafe) static var instrument: EventCounter?
-    /// The limit of each coordinator's row caches, if it is not the default; set before anything is measured.
+    /// The limit of each coordinator's row caches, if it is not the default; it is set before anything is measured.
     nonisolated(unsafe) static var rowCacheBytes: Int?
 }

@@ -22,7 +22,7 @@ extension FrameworkSide {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.fetchLimit = scale.pendingChanges
             for venue in try context.fetch(request) {
-                // Of the same length, so that both sides come to the same.
+                // The new name has the same length, so that both sides get the same checksum.
                 venue.name = String(venue.name.reversed())
             }
             return try query(stack)

@@ -3,14 +3,14 @@ import CoreData
 extension FrameworkSide {
     // MARK: - W18
 
-    /// Inserts all rows, a save each hundred, into a store that keeps a history or does not.
+    /// Inserts all rows, with a save after each hundred, into a store with or without a history.
     static func insertKeepingHistory(_ isOn: Bool, in folder: String, scale: Scale) throws -> Sample {
         try withNewStore(isOn, folder) { stack in
             try insert(into: stack, scale: scale, venuesPerSave: Scale.venuesPerBatch)
         }
     }
 
-    /// Loads, changes and saves rows of a store that keeps a history or does not.
+    /// Loads, changes and saves rows of a store with or without a history.
     static func changeKeepingHistory(_ isOn: Bool, in folder: String, scale: Scale) throws -> Sample {
         try withNewStore(isOn, folder) { stack in
             _ = try insert(into: stack, scale: Scale(venues: scale.changes), venuesPerSave: scale.changes)

@@ -1,7 +1,7 @@
 import CoreData
 
 extension FrameworkSide {
-    /// W15: what one context has saved is merged into others that hold the same objects, loaded.
+    /// W15: the save of one context is merged into others that hold the same objects, loaded.
     static func mergeSave(_ stack: Stack, scale: Scale) throws -> Sample {
         let contexts = (0..<Scale.mergingContexts).map { _ in
             let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
@@ -9,7 +9,7 @@ extension FrameworkSide {
             return context
         }
         let held = try contexts.map { context in try context.performAndWait { try loaded(context, scale: scale) } }
-        // Written on the thread that saves, inside of `save()`.
+        // Written on the thread that saves, inside `save()`.
         nonisolated(unsafe) var saved: Notification?
         let writer = stack.context
         let token = NotificationCenter.default.addObserver(

@@ -1,11 +1,11 @@
 import CoreData
 
-// Migrations: of a copy of the database with all rows, whose making is not measured.
+// Migrations of a copy of the database with all rows. The time to make the copy is not measured.
 
 extension FrameworkSide {
-    /// The version of the model that the database becomes.
+    /// The version of the model to which the database is migrated.
     private static let widened = widened(by: "Visit")
-    /// The new entity comes before that of the rows, which get another number.
+    /// The name of the new entity sorts before that of the rows, so the rows' entity gets another number.
     private static let widenedInFront = widened(by: "Review")
     private static func widened(by name: String) -> NSManagedObjectModel {
         next { venue, model in
@@ -26,7 +26,7 @@ extension FrameworkSide {
     private static let split = next { venue, _ in
         venue.properties.append(attribute("label", .string))
     }
-    /// One model for all runs, as ``model``; its objects have no class of ours.
+    /// One model for all runs, like ``model``; its objects are plain `NSManagedObject`s.
     private static let plain = next { _, _ in }
 
     private static func next(_ change: (NSEntityDescription, NSManagedObjectModel) -> Void) -> NSManagedObjectModel {
@@ -45,7 +45,7 @@ extension FrameworkSide {
         return attribute
     }
 
-    /// W21, W21b and W22: opens the database with another version of its model.
+    /// W21, W21b and W22: opens the database with another version of its model, which migrates it.
     static func migrate(_ workload: Workload, in folder: String) throws -> Sample {
         try withCopy(of: folder + "/framework.sqlite") { path in
             let model =
@@ -75,7 +75,7 @@ extension FrameworkSide {
         }
     }
 
-    /// W23: migrates to another file by a mapping model with a policy.
+    /// W23: migrates to another file with a mapping model that has a policy.
     static func migrateByPolicy(in folder: String) throws -> Sample {
         let path = folder + "/framework-split.sqlite"
         removeDatabase(at: path)
@@ -103,7 +103,7 @@ extension FrameworkSide {
         return Sample(duration: duration, checksum: try rows(path, split))
     }
 
-    /// What W23 is held against: all objects are read in one context and made anew in another, with the same saves.
+    /// The comparison for W23: all objects are read in one context and made anew in another, with the same saves.
     static func copyThroughContexts(in folder: String, scale: Scale) throws -> Sample {
         let path = folder + "/raw-split.sqlite"
         removeDatabase(at: path)
@@ -142,7 +142,7 @@ extension FrameworkSide {
         return Sample(duration: duration, checksum: try rows(path, split))
     }
 
-    /// Copies a database for one run, and removes the copy.
+    /// Copies a database for one run, and removes the copy afterwards.
     static func withCopy(of path: String, _ body: (String) throws -> Sample) throws -> Sample {
         let copy = path.replacingOccurrences(of: ".sqlite", with: "-copy.sqlite")
         removeDatabase(at: copy)
@@ -152,7 +152,7 @@ extension FrameworkSide {
     }
 }
 
-/// Makes a label of two values.
+/// Makes a label out of two values.
 private final class LabelPolicy: NSEntityMigrationPolicy {
     static func label(_ venue: NSManagedObject) -> String {
         "\(venue.value(forKey: "name") as? String ?? "") \(venue.value(forKey: "price") as? Int16 ?? 0)"

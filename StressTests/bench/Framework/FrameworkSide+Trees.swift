@@ -1,7 +1,7 @@
 import CoreData
 
 extension FrameworkSide {
-    /// Saves changes of the same objects, again and again, into a parent that has more objects registered, loaded and held.
+    /// Saves changes of the same objects, again and again, into a parent that has more objects registered and loaded.
     static func childSaves(in folder: String, registered: Int) throws -> Sample {
         let stack = try Stack(folder + "/framework.sqlite", model)
         defer { stack.close() }

@@ -1,6 +1,6 @@
 import CoreData
 
-/// The work as a program does it that uses the framework.
+/// The work as a program does it with the framework.
 enum FrameworkSide: Side {
     /// One model for all runs: a model in use stays in memory for the life of the process.
     static let model = BenchModel.make()
@@ -78,7 +78,7 @@ enum FrameworkSide: Side {
 
         func close() {
             context.performAndWait { context.reset() }
-            // A store that cannot be closed fails the next run, which says so.
+            // If a store cannot be closed, then the next run fails and reports it.
             try? coordinator.remove(store)
         }
     }
@@ -158,7 +158,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    /// IDs to look up, the same rows as on the other side.
+    /// The IDs to look up; they are of the same rows as on the other side.
     static func ids(_ stack: Stack, scale: Scale) throws -> [NSManagedObjectID] {
         var generator = SeededGenerator(seed: 4)
         let keys = (0..<scale.lookups).map { _ in Int64.random(in: 1...Int64(scale.venues), using: &generator) }
@@ -250,7 +250,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    /// The first write to each object, which copies its row, is part of the work; see W6 for what it costs.
+    /// The first write to each object copies its row. That is part of the work; W6 shows what it costs.
     private static func writeProperties(_ stack: Stack, scale: Scale) throws -> Sample {
         try stack.context.performAndWait {
             let venues = try held(stack.context, scale: scale)

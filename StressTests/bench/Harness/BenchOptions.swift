@@ -1,12 +1,12 @@
 import Foundation
 
-/// What the command line asks for.
+/// The options of the command line.
 struct BenchOptions {
     var only: [Workload] = Workload.allCases
     var concurrent: [ConcurrentWorkload] = ConcurrentWorkload.allCases
     var rows = 100_000
     var runs = 7
-    /// How long several threads work at a time.
+    /// How many seconds several threads work in one run.
     var seconds = 5.0
     /// The file that results are appended to, one JSON object a line.
     var json: String?
@@ -14,19 +14,20 @@ struct BenchOptions {
     ///
     /// They should lie on the disk that is to be measured.
     var folder = FileManager.default.temporaryDirectory.path
-    /// The workload that this process is to run once, in the framework only, to tell how much memory that takes.
+    /// The workload that this process runs once, on the framework's side only, so that it can print how much memory
+    /// that takes.
     var child: Workload?
-    /// The side whose objects this process is to weigh, for another one of the benchmark.
+    /// The side whose objects this process weighs, if another process of the benchmark started it for that.
     var weighed: (any Side.Type)?
-    /// What this process does for another one of the benchmark.
+    /// The part that this process does, if another process of the benchmark started it for that.
     var part: ChildPart?
     /// Whether the framework's coordinators have an instrument.
     var isInstrumented = false
     /// The workloads on PostgreSQL; `nil` for those on SQLite.
     var postgreSQL: [PostgreSQLWorkload]?
-    /// How many milliseconds longer a round trip to the PostgreSQL server takes than it does by itself.
+    /// The milliseconds by which each round trip to the PostgreSQL server is made longer.
     var roundTrip = 0.0
-    /// How many bytes of rows that nobody holds the coordinators keep for each store; `nil` for what they keep by themselves.
+    /// How many bytes of unused rows each store's row cache keeps; `nil` for the default of the coordinator.
     var rowCacheBytes: Int?
     var showsHelp = false
 

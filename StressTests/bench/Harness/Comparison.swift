@@ -1,21 +1,21 @@
 import Foundation
 
-/// What a workload took on both sides.
+/// The times of a workload on both sides.
 struct Comparison {
     let workload: Workload
     let raw: [Duration]
     let framework: [Duration]
-    /// How many operations the work is made of, where each is of interest.
+    /// The number of operations in the work, if the time of each is of interest.
     let operations: Int?
     let peakMemory: Int?
-    /// By how many bytes the process grows for each realised object, where the work is to read all of them.
+    /// The bytes by which the process grows for each realised object, if the work is to read all objects.
     let objectBytes: (raw: Int, framework: Int)?
 
     var rawMedian: Double { Self.median(raw) }
     var frameworkMedian: Double { Self.median(framework) }
     var ratio: Double { frameworkMedian / rawMedian }
 
-    /// What one operation takes in nanoseconds, and what it takes more than with the raw C API.
+    /// The nanoseconds of one operation, and the part of them by which it exceeds the raw C API.
     var nanosecondsEach: (all: Double, overRaw: Double)? {
         guard let operations else { return nil }
         let unit = 1_000_000 / Double(operations)
@@ -58,7 +58,7 @@ struct Comparison {
         return "{\(members.joined(separator: ", "))}"
     }
 
-    /// What a realised object takes, in words; `nil` where it was not measured.
+    /// The memory of a realised object, in words; `nil` if it was not measured.
     var objectMemory: String? {
         objectBytes.map {
             "\(workload.name): a realised object takes \($0.framework) bytes, a raw one \($0.raw)"
@@ -88,7 +88,7 @@ struct Comparison {
     }
 }
 
-/// Three significant places, or whole numbers where those are enough.
+/// Three significant digits, or a whole number where that is enough.
 private func digits(_ value: Double) -> String {
     String(format: value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value)
 }

@@ -8,7 +8,7 @@ struct Harness {
 
     private var scale: Scale { Scale(venues: options.rows) }
 
-    /// Measures every workload that the options name, and tells `report` about each.
+    /// Measures every workload that the options name, and calls `report` with each comparison.
     func run(report: (Comparison) throws -> Void) throws {
         let folder = try makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -24,7 +24,8 @@ struct Harness {
         var frameworkTimes: [Duration] = []
         // The first round warms up the system's page cache and is not counted.
         for round in 0...options.runs {
-            // Who goes first changes, so that neither always runs on what the other left in the caches.
+            // The sides take turns to go first, so that neither always profits from what the other left in the
+            // caches.
             let sides = round % 2 == 0 ? [raw, framework] : [framework, raw]
             var checksums: [Int] = []
             for side in sides {

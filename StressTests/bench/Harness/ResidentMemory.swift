@@ -1,7 +1,8 @@
 import Foundation
 
-/// How much memory a workload takes, measured in a process of its own: a peak never falls again, and memory that was used
-/// once is used again.
+/// How much memory a workload takes.
+///
+/// It is measured in a separate process, because a peak never falls again, and memory that was freed is used again.
 enum ResidentMemory {
     /// The peak of this process so far, in bytes; `nil` where there is no `/proc`.
     static var peak: Int? { status("VmHWM:") }
@@ -12,15 +13,16 @@ enum ResidentMemory {
         return line?.split(separator: " ").compactMap { Int($0) }.first.map { $0 * 1024 }
     }
 
-    /// By how many bytes this process has grown for each of `count` objects while the result of `make` is held.
+    /// The bytes by which this process has grown for each of `count` objects while the result of `make` is held.
     static func growth<Result>(for count: Int, _ make: () throws -> Result) rethrows -> Int {
         let before = status("VmRSS:") ?? 0
         let held = try make()
         return withExtendedLifetime(held) { ((status("VmRSS:") ?? 0) - before) / count }
     }
 
-    /// The peak of the framework's side of `workload`, on a copy of the database that lies in `folder`: a run that only one
-    /// side makes shall not change what both sides go on with.
+    /// The peak of the framework's side of `workload`, on a copy of the database in `folder`.
+    ///
+    /// A run that only one side makes must not change the database with which both sides go on.
     static func peak(of workload: Workload, in folder: String, scale: Scale) throws -> Int? {
         let copy = folder + "/alone"
         try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
@@ -34,7 +36,7 @@ enum ResidentMemory {
         return try numberOfChild(["--child", workload.name, "--rows", "\(scale.venues)", "--folder", copy])
     }
 
-    /// What a realised object takes on the framework's side, or on the other one.
+    /// The bytes that a realised object takes on one of the sides.
     static func bytesPerObject(raw: Bool, in folder: String, scale: Scale) throws -> Int {
         let arguments = ["--weigh", raw ? "raw" : "coredata", "--rows", "\(scale.venues)", "--folder", folder]
         return try numberOfChild(arguments) ?? 0
@@ -45,7 +47,7 @@ enum ResidentMemory {
         try numberOfChild(["--part", part.rawValue, "--folder", place])
     }
 
-    /// The number that this program prints when it is run with other arguments.
+    /// The number that this program prints if it is run with other arguments.
     private static func numberOfChild(_ arguments: [String]) throws -> Int? {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()

@@ -1,4 +1,4 @@
-/// The pieces of work that are measured, by the names they have in the performance goals.
+/// The pieces of work that are measured, under their names in the performance goals.
 enum Workload: String, CaseIterable {
     case insert = "W1"
     case insertInBatches = "W1b"
@@ -60,7 +60,7 @@ enum Workload: String, CaseIterable {
         }
     }
 
-    /// What is aimed at, or better.
+    /// The goal: a result is good if it reaches this or better.
     var goal: Goal {
         switch self {
         case .insert: .ratio(2.5)
@@ -71,7 +71,7 @@ enum Workload: String, CaseIterable {
         case .childSave: .ratio(1.2)
         // Twice what W3 may take.
         case .queryOverChanges: .ratio(3)
-        // Of fetching the IDs, which is nearly all that the raw side does.
+        // The raw side does little else than fetch the IDs.
         case .firstBatch: .ratio(1.3)
         case .mergeSave: .each(nanoseconds: 1000)
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
@@ -99,19 +99,19 @@ enum Workload: String, CaseIterable {
     }
 }
 
-/// What a workload is to reach.
+/// A goal for a workload.
 enum Goal {
-    /// Nothing is aimed at.
+    /// There is no goal.
     case unset
-    /// The framework takes so many times what the raw C API takes.
+    /// The framework takes at most so many times what the raw C API takes.
     case ratio(Double)
-    /// One operation takes so many nanoseconds.
+    /// One operation takes at most so many nanoseconds.
     case each(nanoseconds: Double)
-    /// One operation takes so many nanoseconds more than with the raw C API.
+    /// One operation takes at most so many nanoseconds more than with the raw C API.
     case eachOverRaw(nanoseconds: Double)
 }
 
-/// How much of everything there is.
+/// The amounts of everything in the work.
 struct Scale {
     let venues: Int
 
@@ -130,12 +130,13 @@ struct Scale {
     var jobs: Int { min(2000, venues) }
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
-    /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
+    /// How often all objects are visited, how often their properties are read or written at each visit, and how many
+    /// properties each has.
     static let rounds = 10
     static let repetitions = 20
     static let properties = 5
 
-    /// How many operations a workload is made of, where each is of interest.
+    /// The number of operations in a workload, if the time of each is of interest.
     func operations(of workload: Workload) -> Int? {
         switch workload {
         case .openContext: lookups
@@ -158,7 +159,7 @@ struct VenueSample {
     let isFavorite: Bool
     let city: Int
 
-    /// Names to be written in turn.
+    /// The names that are written in turn.
     static let newNames = ["Old Harbour", "New Harbour"]
 
     init(_ number: Int, scale: Scale) {
@@ -188,7 +189,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// What one run took, and a number that depends on every value it touched: both sides must come to the same.
+/// The time of one run, and a checksum of every value that the run touched, which must be the same on both sides.
 struct Sample: Equatable {
     let duration: Duration
     let checksum: Int
@@ -199,9 +200,10 @@ protocol Side {
     /// Makes a database with all rows in `folder`, for the workloads that start from one.
     static func fill(_ folder: String, scale: Scale) throws
 
-    /// By how many bytes the process grows for each realised object while all are held, SQLite's cache of pages included.
+    /// The bytes by which the process grows for each realised object while all are held, SQLite's page cache
+    /// included.
     static func bytesPerObject(in folder: String, scale: Scale) throws -> Int
 
-    /// Does the work once, in `folder`, with nothing left over from an earlier run but the database.
+    /// Does the work once, in `folder`, in which an earlier run left nothing but the database.
     static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample
 }

@@ -2,13 +2,14 @@
 import Foundation
 import Synchronization
 
-/// A way to the server on which everything takes half a round trip longer in each direction.
+/// A proxy for the server that delays everything by half a round trip in each direction.
 ///
-/// Has a socket of its own in a temporary folder, a thread for the door and four for each connection.
+/// It has its own socket in a temporary folder, one thread that accepts connections, and four threads for each
+/// connection.
 final class DistantServer: @unchecked Sendable {
     // @unchecked Sendable: what is not constant is behind the mutex.
 
-    /// The URL of the server by this way.
+    /// The URL of the server through this proxy.
     let url: String
     private let folder: String
     private let server: String
@@ -16,14 +17,14 @@ final class DistantServer: @unchecked Sendable {
     private let delay: Duration
     private let sockets = Mutex<Set<Int32>>([])
 
-    /// Opens the way to a server that has a Unix socket.
+    /// Opens the proxy for a server that has a Unix socket.
     init(_ url: String, roundTrip: Duration) throws {
         guard var parts = URLComponents(string: url), let items = parts.queryItems,
             let host = items.first(where: { $0.name == "host" })?.value
         else { throw BenchError("Only a server with a Unix socket can be put at a distance") }
         server = host + "/.s.PGSQL.5432"
         delay = roundTrip / 2
-        // A short path: a socket's has 107 bytes at most.
+        // The path must be short: that of a socket has at most 107 bytes.
         folder = "/tmp/bench-\(UInt32.random(in: 0 ... .max))"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         parts.queryItems = items.filter { $0.name != "host" } + [URLQueryItem(name: "host", value: folder)]
@@ -34,7 +35,7 @@ final class DistantServer: @unchecked Sendable {
         Thread { [self] in accept() }.start()
     }
 
-    /// Lets nobody in any more, and breaks what there is.
+    /// Accepts no more connections, and breaks those that are open.
     func close() {
         shutdown(door, Int32(SHUT_RDWR))
         for socket in sockets.withLock({ $0 }) { shutdown(socket, Int32(SHUT_RDWR)) }
@@ -77,7 +78,7 @@ final class DistantServer: @unchecked Sendable {
         }
     }
 
-    /// What is on its way in one direction; the empty piece is the end.
+    /// The bytes that are on their way in one direction; an empty piece is the end.
     private final class Pieces: @unchecked Sendable {
         // @unchecked Sendable: everything is behind the condition.
         private let condition = NSCondition()
@@ -86,7 +87,7 @@ final class DistantServer: @unchecked Sendable {
 
         func add(_ bytes: [UInt8]) {
             condition.withLock {
-                // A window as a network has it: who sends waits for who receives.
+                // A window like that of a network: the sender waits until the receiver has taken enough.
                 while size > 4 << 20 { condition.wait() }
                 pieces.append((bytes, .now))
                 size += bytes.count
@@ -105,15 +106,15 @@ final class DistantServer: @unchecked Sendable {
         }
     }
 
-    /// Counts the directions of a connection that are left.
+    /// Counts the directions of a connection that are still open.
     private final class Directions: Sendable {
         private let left: Atomic<Int>
         init(_ count: Int) { left = Atomic(count) }
-        /// Whether it was the last one.
+        /// Counts one direction as closed, and returns whether it was the last one.
         func countDown() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
     }
 
-    /// What is no question or short answer any more, in bytes.
+    /// The bytes of a read from which on it is more than a question or a short answer.
     private static let muchAtOnce = 4096
 
     private static func read(_ source: Int32, into pieces: Pieces) {
@@ -123,8 +124,8 @@ final class DistantServer: @unchecked Sendable {
             if count < 0, errno == EINTR { continue }
             pieces.add(Array(buffer.prefix(max(0, count))))
             if count <= 0 { return }
-            // The server writes 8 KiB at a time. A network brings them without the help of processors; to move each by itself would
-            // keep one of them busy.
+            // The server writes 8 KiB at a time. A network moves them without the processors, but this thread would
+            // keep one of them busy if it moved each piece by itself.
             if count >= Self.muchAtOnce { usleep(200) }
         }
     }
@@ -134,7 +135,8 @@ final class DistantServer: @unchecked Sendable {
         while true {
             let (bytes, at) = pieces.next()
             if bytes.isEmpty { return }
-            // The other direction ends as well, and with it whoever fills this one.
+            // Nothing more is sent, but the pieces are still taken, so that the thread that adds them also comes to
+            // its end.
             if isBroken { continue }
             let rest = (at + delay - .now) / .nanoseconds(1)
             if rest > 0 {

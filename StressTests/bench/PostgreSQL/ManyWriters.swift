@@ -4,9 +4,9 @@ import CoreDataPostgreSQL
 import Foundation
 import Synchronization
 
-/// The writers of one process, of several that share nothing but a database.
+/// The writers of one process, which shares nothing but a database with the other processes.
 struct ManyWriters {
-    /// Tells the processes apart.
+    /// The number that distinguishes this process from the others.
     let number: Int
     let threads: Int
     let seconds: Double
@@ -19,11 +19,11 @@ struct ManyWriters {
         self.place = place
     }
 
-    /// As ``text`` says.
+    /// Parses what ``text`` returns.
     init(_ text: String) throws {
         let parts = text.split(separator: " ", maxSplits: 3).map(String.init)
         guard parts.count == 4, let number = Int(parts[0]), let threads = Int(parts[1]), let seconds = Double(parts[2])
-        else { throw BenchError("“\(text)” tells no writers") }
+        else { throw BenchError("“\(text)” describes no writers") }
         self.init(number: number, threads: threads, seconds: seconds, place: parts[3])
     }
 
@@ -31,7 +31,7 @@ struct ManyWriters {
 
     static var options: [AnyHashable: Any] { [NSPersistentHistoryTrackingKey: true] }
 
-    /// Saves when asked to, and prints how often, in the process that was started for it.
+    /// In the process that was started for it: saves when it is asked to, and prints how often it saved.
     func work(isRaw: Bool) throws {
         let count: Int
         if isRaw {
@@ -45,7 +45,7 @@ struct ManyWriters {
                 firstKey: Int64(number) << 40
             )
         } else {
-            guard let url = URL(string: place) else { throw BenchError("The URL is none") }
+            guard let url = URL(string: place) else { throw BenchError("The URL is not valid") }
             var options = Self.options
             options[NSPersistentStoreConnectionPoolMaxSizeKey] = threads + 2
             let stack = try FrameworkSide.Stack(.postgreSQL, url, FrameworkSide.model, options: options)
@@ -62,7 +62,8 @@ extension PostgreSQLBench {
     private static let processes = 4
     private static let threads = 8
 
-    /// Many writers, beside one, and beside raw ones; and whether a follower of the history misses any.
+    /// Compares many writers with a single one and with raw ones, and checks that a follower of the history misses no
+    /// save.
     func manyWriters(_ goal: Double) throws -> String {
         var raw: [Double] = []
         var many: [Double] = []
@@ -88,14 +89,14 @@ extension PostgreSQLBench {
         for child in children { try child.ask() }
         let counts = try children.map { child in
             guard let count = Int(try child.told().trimmingCharacters(in: .whitespacesAndNewlines)) else {
-                throw BenchError("A process of writers has told no number")
+                throw BenchError("A process of writers has printed no number")
             }
             return count
         }
         return Double(counts.reduce(0, +)) / options.seconds
     }
 
-    /// The saves of processes whose history is read while they write.
+    /// The saves a second of processes whose history is read while they write.
     ///
     /// - Throws: ``BenchError`` if a save is missing in what was read, or comes twice.
     private func followed(_ place: URL, _ processes: Int, _ threads: Int) throws -> Double {
@@ -118,7 +119,7 @@ extension PostgreSQLBench {
         return saves
     }
 
-    /// How many transactions the history tells of, read again and again until the end.
+    /// The number of transactions in the history, which is read again and again until the end.
     private static func follow(_ stack: FrameworkSide.Stack, until isOver: () -> Bool) throws -> Int {
         try stack.context.performAndWait {
             var token: NSPersistentHistoryToken?

@@ -11,7 +11,7 @@ struct PostgreSQLBench {
     private let scale: Scale
     static let rawSchema = "bench_raw"
 
-    /// Measures, and prints a table.
+    /// Measures the workloads, and prints a table.
     static func run(_ workloads: [PostgreSQLWorkload], _ options: BenchOptions) throws {
         guard let url = ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"] else {
             throw BenchError(
@@ -25,7 +25,7 @@ struct PostgreSQLBench {
         let distance = options.roundTrip > 0 ? ", a round trip takes \(options.roundTrip) ms longer" : ""
         print("\(options.rows) rows, medians of \(options.runs) runs\(distance)")
         for workload in workloads {
-            // At once, as whoever waits wants to see it.
+            // Each line is written at once, so that a waiting user sees it.
             FileHandle.standardOutput.write(Data((try bench.line(workload) + "\n").utf8))
         }
     }
@@ -80,7 +80,7 @@ struct PostgreSQLBench {
     // MARK: - Raw libpq
 
     private func rawValue(_ workload: PostgreSQLWorkload) throws -> (Double, Int) {
-        // The raw side has no history: the framework without one is what it is held against.
+        // The raw side has no history, so the framework without a history is the comparison.
         if workload == .history { return try historyValue(false) }
         let database = try needsRows(workload) ? filledRawDatabase() : RawPostgreSQL(url, schema: Self.rawSchema)
         if !needsRows(workload) { try RawPostgreSQLSide.create(database) }
@@ -103,7 +103,8 @@ struct PostgreSQLBench {
         }
     }
 
-    /// A session that has not seen the table of rows yet, as the framework has one then.
+    /// Fills the table, and opens a new session, which has not seen the table yet, like the one that the framework
+    /// then has.
     private func filledRawDatabase() throws -> RawPostgreSQL {
         let filling = try RawPostgreSQL(url, schema: Self.rawSchema)
         try RawPostgreSQLSide.create(filling)
@@ -161,7 +162,7 @@ struct PostgreSQLBench {
         }
     }
 
-    /// The rows of objects that are known by their IDs, all at once.
+    /// Fetches the rows of objects that are known by their IDs, all at once.
     private func gather(_ stack: FrameworkSide.Stack) throws -> Sample {
         let ids = Array(Set(try FrameworkSide.ids(stack, scale: scale)))
         return try stack.context.performAndWait {
@@ -180,7 +181,7 @@ struct PostgreSQLBench {
         try Self.write(stack, threads: Self.writers, seconds: options.seconds)
     }
 
-    /// How many saves of ten insertions the threads make until the end.
+    /// The number of saves of ten insertions that the threads make until the end.
     static func write(_ stack: FrameworkSide.Stack, threads: Int, seconds: Double) throws -> Int {
         try race(threads, seconds) {
             let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
@@ -204,7 +205,9 @@ struct PostgreSQLBench {
         }
     }
 
-    /// From just before a save in another process to the changed object in a context of this one: the median in milliseconds.
+    /// The time from just before a save in another process to the changed object in a context of this one.
+    ///
+    /// - Returns: The median in milliseconds.
     private func remoteChanges() throws -> Double {
         try withStore { place in
             let stack = try openStack(place, FrameworkSide.sharing)
@@ -216,9 +219,9 @@ struct PostgreSQLBench {
         }
     }
 
-    /// Commits the time whenever it is asked to, in the process that was started for that.
+    /// In the process that was started for it: commits the time whenever it is asked to.
     static func writeWhenAsked(_ place: String) throws {
-        guard let url = URL(string: place) else { throw BenchError("The URL is none") }
+        guard let url = URL(string: place) else { throw BenchError("The URL is not valid") }
         try FrameworkSide.writeWhenAsked(
             try FrameworkSide.Stack(.postgreSQL, url, FrameworkSide.model, options: FrameworkSide.sharing)
         )
@@ -226,7 +229,8 @@ struct PostgreSQLBench {
 
     // MARK: - Memory
 
-    /// By how much the peak of a process that reads everything may exceed that of one which reads the same from SQLite, in bytes.
+    /// The bytes by which the peak of a process that reads everything may exceed that of one that reads the same from
+    /// SQLite.
     private static let mostMemoryOverSQLite = 30 << 20
 
     /// The peaks of two processes that read everything, one from the server and one from SQLite, in words.
@@ -248,9 +252,9 @@ struct PostgreSQLBench {
             "; peak RSS \(peak >> 20) MiB, of \(Workload.readEverything.name) \(other >> 20), goal ≤ \(Self.mostMemoryOverSQLite >> 20) more\(isMissed ? " missed" : "")"
     }
 
-    /// Reads everything, and prints the peak of this process, which was started for that.
+    /// Reads everything, and prints the peak of this process, which was started for it.
     static func readAlone(_ place: String) throws {
-        guard let url = URL(string: place) else { throw BenchError("The URL is none") }
+        guard let url = URL(string: place) else { throw BenchError("The URL is not valid") }
         let stack = try FrameworkSide.Stack(.postgreSQL, url, FrameworkSide.model)
         defer { stack.close() }
         _ = try FrameworkSide.readEverything(stack)
@@ -265,7 +269,7 @@ struct PostgreSQLBench {
 
     func withStore<R>(_ body: (URL) throws -> R) throws -> R {
         let schema = "bench_" + UUID().uuidString.lowercased().prefix(8)
-        guard let place = URL(string: "\(url)&schema=\(schema)") else { throw BenchError("The URL is none") }
+        guard let place = URL(string: "\(url)&schema=\(schema)") else { throw BenchError("The URL is not valid") }
         let result = Result { try body(place) }
         try NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
             .destroyPersistentStore(at: place, type: .postgreSQL, options: nil)
@@ -278,7 +282,7 @@ struct PostgreSQLBench {
         return try FrameworkSide.Stack(.postgreSQL, place, FrameworkSide.model, options: all)
     }
 
-    /// Lets threads repeat something, each what `make` makes for it, and counts.
+    /// Lets threads repeat a step, which `make` makes for each of them, and counts the steps of all.
     static func race(_ count: Int, _ seconds: Double, _ make: @escaping @Sendable () throws -> () throws -> Void) throws
         -> Int
     {

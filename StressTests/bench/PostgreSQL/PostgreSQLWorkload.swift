@@ -1,4 +1,4 @@
-/// The pieces of work that are measured on PostgreSQL, by the names they have in the documentation.
+/// The pieces of work that are measured on PostgreSQL, under their names in the documentation.
 enum PostgreSQLWorkload: String, CaseIterable {
     case insert = "P1"
     case insertInBatches = "P2"
@@ -34,7 +34,9 @@ enum PostgreSQLWorkload: String, CaseIterable {
         }
     }
 
-    /// How often what raw libpq takes it may take, but for P9 and P12, where it is the least share of its saves, and P11, in milliseconds.
+    /// The goal: at most so many times what raw libpq takes.
+    ///
+    /// For P9 and P12 it is at least so large a share of libpq's saves, and for P11 at most so many milliseconds.
     var goal: Double {
         switch self {
         case .insert, .gather, .change: 1.5

@@ -2,9 +2,9 @@
 import CStrataPostgreSQL
 import Foundation
 
-/// A connection of libpq with binary parameters and results, and nothing else.
+/// A plain connection of libpq, with binary parameters and results.
 ///
-/// Used by one thread at a time.
+/// It is used by one thread at a time.
 final class RawPostgreSQL {
     private let handle: OpaquePointer
     private var names: [String: String] = [:]
@@ -26,7 +26,7 @@ final class RawPostgreSQL {
         _ = try check(PQexec(handle, sql))
     }
 
-    /// Runs a statement that is prepared once.
+    /// Runs a statement, which is prepared the first time.
     func query(_ sql: String, _ parameters: [RawParameter] = []) throws -> RawRows {
         let name: String
         if let known = names[sql] {
@@ -40,7 +40,7 @@ final class RawPostgreSQL {
         let count = Int32(parameters.count)
         let lengths = parameters.map { Int32($0.bytes.count) }
         let formats = [Int32](repeating: 1, count: parameters.count)
-        // Each parameter stays where it is for the call.
+        // Each parameter must stay at its address during the call.
         let copies = parameters.map { parameter in
             let copy = UnsafeMutablePointer<CChar>.allocate(capacity: max(1, parameter.bytes.count))
             parameter.bytes.withUnsafeBytes {
@@ -53,7 +53,7 @@ final class RawPostgreSQL {
         return try check(PQexecPrepared(handle, name, count, pointers, lengths, formats, 1))
     }
 
-    /// Has the server take rows in.
+    /// Sends rows to the server with `COPY`.
     func copy(_ sql: String, _ bytes: [UInt8]) throws {
         let begun = PQexec(handle, sql)
         guard PQresultStatus(begun) == PGRES_COPY_IN else {
@@ -62,7 +62,7 @@ final class RawPostgreSQL {
         }
         PQclear(begun)
         try bytes.withUnsafeBytes { bytes in
-            // In pieces, as libpq has a buffer of its own.
+            // The rows go in pieces, as libpq has its own buffer.
             for start in stride(from: 0, to: bytes.count, by: 65_536) {
                 let piece = bytes[start..<min(start + 65_536, bytes.count)]
                 let sent = piece.withUnsafeBytes { PQputCopyData(handle, $0.baseAddress, Int32($0.count)) }
@@ -83,9 +83,9 @@ final class RawPostgreSQL {
     }
 }
 
-/// Rows in the binary form that COPY takes.
+/// Rows in the binary form of `COPY`.
 struct RawCopy {
-    // A signature, flags, and the length of what might follow them.
+    // A signature, flags, and the length of a header extension, which is empty.
     private var bytes: [UInt8] = Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0] + Array(repeating: 0, count: 8)
 
     private mutating func add<N: FixedWidthInteger>(_ number: N) {
@@ -171,7 +171,7 @@ struct RawParameter {
     }
 }
 
-/// What a statement has given.
+/// The result of a statement.
 final class RawRows {
     private let result: OpaquePointer
 

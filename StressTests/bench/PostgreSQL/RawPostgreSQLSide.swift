@@ -2,11 +2,11 @@
 import Foundation
 import Synchronization
 
-/// The work as a program does it that uses libpq: many rows in one statement by `unnest`, binary, prepared.
+/// The work as a program does it with libpq: many rows in one statement with `unnest`, binary and prepared.
 enum RawPostgreSQLSide {
     private static let columns = "id, version, name, price, distance, created_at, favorite, city_id"
 
-    /// The tables that the framework's store has, with the same indexes.
+    /// Creates the tables that the framework's store has, with the same indexes.
     static func create(_ database: RawPostgreSQL) throws {
         try database.execute(
             """
@@ -45,7 +45,7 @@ enum RawPostgreSQLSide {
     }
 
     static func insert(_ database: RawPostgreSQL, _ numbers: Range<Int>, _ scale: Scale, firstKey: Int64) throws {
-        // Objects first, then rows, as any program has it that keeps its data in objects.
+        // Objects come first, then rows, as in any program that keeps its data in objects.
         let venues = numbers.map { RawSide.venue($0, scale: scale) }
         _ = try database.query(
             """
@@ -160,7 +160,7 @@ enum RawPostgreSQLSide {
     static func insertBatch(_ database: RawPostgreSQL, _ scale: Scale) throws -> Sample {
         let start = ContinuousClock.now
         let venues = (0..<scale.venues).map { RawSide.venue($0, scale: scale) }
-        // The fastest way that there is.
+        // `COPY` is the fastest way.
         var rows = RawCopy()
         for (index, venue) in venues.enumerated() {
             rows.beginRow(9)
@@ -178,7 +178,7 @@ enum RawPostgreSQLSide {
         return Sample(duration: .now - start, checksum: scale.venues)
     }
 
-    /// How many saves of ten insertions the threads make until the end.
+    /// The number of saves of ten insertions that the threads make until the end.
     ///
     /// The keys begin after `firstKey`.
     static func writers(_ url: String, _ schema: String, _ count: Int, seconds: Double, firstKey: Int64 = 0) throws

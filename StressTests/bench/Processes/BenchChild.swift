@@ -1,6 +1,6 @@
 import Foundation
 
-/// What another process of the benchmark does.
+/// The part of another process of the benchmark.
 enum ChildPart: String {
     /// Commits the time each time it is asked to.
     case rawWriter, frameworkWriter
@@ -10,10 +10,10 @@ enum ChildPart: String {
     case rawPostgreSQL, frameworkPostgreSQL
     /// Commits the time to a PostgreSQL database each time it is asked to.
     case writerOfPostgreSQL
-    /// Reads all rows of a PostgreSQL database, and prints how much memory that has taken.
+    /// Reads all rows of a PostgreSQL database, and prints how much memory that took.
     case readerOfPostgreSQL
 
-    /// Does it, in the process that was started for it.
+    /// Does the part, in the process that was started for it.
     func run(in folder: String) throws {
         switch self {
         case .rawWriter: try RawSide.writeWhenAsked(in: folder)
@@ -33,7 +33,7 @@ enum ChildPart: String {
     }
 }
 
-/// Another process of the benchmark, told what to do through its input.
+/// Another process of the benchmark, which gets its orders through its input.
 final class BenchChild {
     private let process = Process()
     private let input = Pipe()
@@ -54,14 +54,14 @@ final class BenchChild {
     /// Asks the process to go on.
     func ask() throws { try input.fileHandleForWriting.write(contentsOf: Data([1])) }
 
-    /// Waits for the end of the process; of one that waits to be asked, by telling it that nobody will.
+    /// Closes the input of the process, so that it stops if it waits to be asked, and waits for its end.
     func end() throws {
         try input.fileHandleForWriting.close()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else { throw BenchError("\(process.arguments ?? []) has failed") }
     }
 
-    /// What a process has printed that ends by itself.
+    /// Everything that a process has printed that ends by itself.
     func told() throws -> String {
         let told = try output.fileHandleForReading.readToEnd() ?? Data()
         try end()
@@ -72,7 +72,7 @@ final class BenchChild {
 
     static func isReady() throws { try FileHandle.standardOutput.write(contentsOf: Data([1])) }
 
-    /// Waits to be asked; false when nobody will.
+    /// Waits to be asked; `false` at the end of the input.
     static func isAsked() throws -> Bool { try FileHandle.standardInput.read(upToCount: 1)?.isEmpty == false }
 }
 

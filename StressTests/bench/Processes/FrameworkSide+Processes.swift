@@ -11,7 +11,7 @@ extension FrameworkSide {
         [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
     }
 
-    /// The time from just before each of some saves in another process until an object of this one shows it.
+    /// The time from just before each save in another process until an object of this process shows the change.
     static func remoteChanges(in folder: String) throws -> Sample {
         let path = clockPath(folder)
         defer { removeDatabase(at: path) }
@@ -21,13 +21,13 @@ extension FrameworkSide {
         return Sample(duration: .nanoseconds(Int64(times.reduce(0, +))), checksum: times.count)
     }
 
-    /// The same.
+    /// Measures the same on a stack.
     ///
     /// - Parameters:
-    ///   - stack: What follows; its store is empty.
-    ///   - start: Starts the other process, which does ``writeWhenAsked(_:)``.
+    ///   - stack: The stack that follows the changes; its store is empty.
+    ///   - start: Starts the other process, which runs ``writeWhenAsked(_:)``.
     /// - Returns: The time of each save, in nanoseconds.
-    /// - Throws: ``BenchError`` if a change does not come; errors of the store.
+    /// - Throws: ``BenchError`` if a change does not arrive; errors of the store.
     static func remoteChanges(_ stack: Stack, _ start: () throws -> BenchChild) throws -> [Double] {
         let context = stack.context
         let venue = try context.performAndWait {
@@ -49,7 +49,7 @@ extension FrameworkSide {
             object: context,
             queue: nil
         ) { _ in
-            // On the context's queue.
+            // This runs on the context's queue.
             let stamp = venue.value.distance
             guard stamp > 0 else { return }
             times.withLock { $0.append(sharedClock() - stamp) }
@@ -86,7 +86,7 @@ extension FrameworkSide {
 
     /// Carries an object of a context between blocks of that context.
     private struct Unchecked<Value>: @unchecked Sendable {
-        // @unchecked Sendable: used inside the scope of one context only.
+        // @unchecked Sendable: it is used inside the scope of one context only.
         let value: Value
         init(_ value: Value) { self.value = value }
     }
@@ -97,7 +97,7 @@ extension FrameworkSide {
         URL(fileURLWithPath: folder).appendingPathComponent("framework-jobs", isDirectory: true)
     }
 
-    /// Jobs in a queue that several processes take from.
+    /// Jobs in a queue from which several processes take them.
     static func doJobs(in folder: String, count: Int) throws -> Sample {
         let jobs = jobsFolder(folder)
         try FileManager.default.createDirectory(at: jobs, withIntermediateDirectories: true)
@@ -125,7 +125,7 @@ extension FrameworkSide {
         try wait { while try await worker.workOnce(in: context) > 0 {} }
     }
 
-    /// Runs asynchronous work to its end, from a program that is not.
+    /// Runs asynchronous work to its end, and blocks the calling thread meanwhile.
     private static func wait(_ work: @escaping @Sendable () async throws -> Void) throws {
         let done = DispatchSemaphore(value: 0)
         let failure = Mutex<(any Error)?>(nil)

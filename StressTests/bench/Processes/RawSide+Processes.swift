@@ -6,7 +6,7 @@ extension RawSide {
 
     private static func clockPath(_ folder: String) -> String { folder + "/raw-clock.sqlite" }
 
-    /// The time from each of some commits in another process until this one has read the row.
+    /// The time from each commit in another process until this process has read the row.
     static func remoteChanges(in folder: String) throws -> Sample {
         let path = clockPath(folder)
         defer { removeDatabase(at: path) }
@@ -23,7 +23,7 @@ extension RawSide {
         for _ in 0..<Scale.remoteChanges {
             let before = try read(version)
             try child.ask()
-            // A look each millisecond, as a program without the kernel's help has it.
+            // The loop looks each millisecond, like a program without the kernel's help.
             while try read(version) == before { usleep(1000) }
             total += sharedClock() - (try read(select))
         }
@@ -45,7 +45,7 @@ extension RawSide {
 
     private static func jobsPath(_ folder: String) -> String { folder + "/raw-jobs.sqlite" }
 
-    /// Jobs in a queue that several processes take from.
+    /// Jobs in a queue from which several processes take them.
     static func doJobs(in folder: String, count: Int) throws -> Sample {
         let path = jobsPath(folder)
         defer { removeDatabase(at: path) }
@@ -120,11 +120,11 @@ extension RawSide {
     }
 }
 
-/// Worker processes.
+/// The worker processes.
 enum Jobs {
     static let processes = 3
 
-    /// Lets them work, and waits for their ends.
+    /// Lets the workers do all jobs, and waits for their ends.
     static func run(_ part: ChildPart, in folder: String) throws -> Duration {
         let children = try (0..<processes).map { _ in try BenchChild(part, in: folder) }
         let clock = ContinuousClock()

@@ -1,10 +1,10 @@
 import CStrataSQLite
 import Foundation
 
-/// One SQLite connection, with no more around the C API than is needed to call it.
+/// One SQLite connection, with as little as possible around the C API.
 ///
-/// This is what the framework is measured against, so nothing here may cost more than in a program that calls the C
-/// API with care: statements are prepared once, values are bound by position, results are checked.
+/// The framework is measured against this. So nothing here may cost more than in a program that calls the C API with
+/// care: statements are prepared once, values are bound by position, results are checked.
 final class RawDatabase {
     private let handle: OpaquePointer
 
@@ -16,7 +16,8 @@ final class RawDatabase {
             throw BenchError("Cannot open \(path)")
         }
         self.handle = handle
-        // Even opening waits: another connection may be recovering the log, or removing it as the last one.
+        // Even opening may have to wait, because another connection recovers the log, or is the last one and removes
+        // it.
         try execute("PRAGMA busy_timeout = 10000")
         try execute("PRAGMA journal_mode = WAL")
         try execute("PRAGMA synchronous = NORMAL")
@@ -38,7 +39,7 @@ final class RawDatabase {
         return RawStatement(statement, of: self)
     }
 
-    /// How many rows the last statement changed.
+    /// The number of rows that the last statement changed.
     var changes: Int { Int(sqlite3_changes(handle)) }
 
     func failure(_ what: String) -> BenchError {
@@ -50,7 +51,7 @@ final class RawDatabase {
 final class RawStatement {
     private let handle: OpaquePointer
     private let database: RawDatabase
-    /// Tells SQLite to copy a text at once: it is a Swift string's, valid for the call only.
+    /// Makes SQLite copy a text at once: the bytes belong to a Swift string, and are valid during the call only.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     init(_ handle: OpaquePointer, of database: RawDatabase) {
@@ -92,7 +93,7 @@ final class RawStatement {
         }
     }
 
-    /// Runs a statement that returns no rows, ready to be run again.
+    /// Runs a statement that returns no rows, and resets it.
     @inline(__always)
     func run() throws {
         guard sqlite3_step(handle) == SQLITE_DONE else { throw database.failure("step") }

@@ -40,7 +40,8 @@ extension RawSide {
         let insertVenue = try database.prepare("INSERT INTO venue (\(columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
         try database.execute("BEGIN IMMEDIATE")
         for number in 0..<scale.venues {
-            // An object for each row, as any program has it that keeps its data in objects; but one at a time.
+            // There is an object for each row, as in any program that keeps its data in objects, but only one at a
+            // time.
             let venue = venue(number, scale: scale)
             insertVenue.bind(venue.id, at: 1)
             insertVenue.bind(venue.version, at: 2)

@@ -18,7 +18,7 @@ extension RawSide {
         let select = try database.prepare("SELECT \(columns) FROM venue")
         var venues: [Venue] = []
         while try select.step() { venues.append(venue(from: select)) }
-        // A second query beats a join.
+        // A second query is faster than a join.
         let selectCities = try database.prepare("SELECT id, name FROM city")
         var cities: [Int64: City] = [:]
         while try selectCities.step() { cities[selectCities.integer(0)] = City(name: selectCities.text(1)) }

@@ -1,6 +1,6 @@
 import Foundation
 
-// W21, W21b and W22: what a migration comes to, by hand.
+// W21, W21b and W22: the work of a migration, written by hand.
 
 extension RawSide {
     static func migrate(_ workload: Workload, in folder: String) throws -> Sample {
@@ -21,10 +21,11 @@ extension RawSide {
         }
     }
 
-    /// Does to the framework's own file what its migration does, by hand: the books of a store are part of it.
+    /// Does by hand to the framework's own file what its migration does; the framework's tables for itself are part
+    /// of that.
     ///
     /// - Parameters:
-    ///   - number: What the number of the entity Venue becomes; `nil` if it stays.
+    ///   - number: The new number of the entity Venue; `nil` if it stays.
     ///   - folder: Where the databases are.
     /// - Returns: How long it took.
     /// - Throws: Errors of SQLite.
@@ -49,7 +50,7 @@ extension RawSide {
         }
     }
 
-    /// The new entity, and the metadata and the copy of the model, written once more with as many bytes.
+    /// Adds the new entity, and writes the metadata and the copy of the model once more, with as many bytes.
     private static func books(of entity: String, _ number: Int) -> String {
         """
         CREATE TABLE Z\(entity.uppercased()) (Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZTEXT VARCHAR);
@@ -60,7 +61,8 @@ extension RawSide {
         """
     }
 
-    /// As SQLite's documentation has it: the table is made anew, since a column changes its type and one goes.
+    /// The way that SQLite's documentation describes: the table is made anew, as one column changes its type and one
+    /// goes.
     private static let reshaping = """
         BEGIN IMMEDIATE;
         CREATE TABLE venue_new (id INTEGER PRIMARY KEY, version INTEGER, price INTEGER, city INTEGER,

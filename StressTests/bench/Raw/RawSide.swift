@@ -1,6 +1,6 @@
 import Foundation
 
-/// The work as a program does it that calls SQLite's C API itself, with a plain class for each row.
+/// The work as a program does it with SQLite's C API, with a plain class for each row.
 enum RawSide: Side {
     /// A row in memory.
     final class Venue {
@@ -63,7 +63,7 @@ enum RawSide: Side {
         case .queryOverChanges: try query(try RawDatabase(path: folder + "/raw.sqlite"))
         case .firstBatch: try readFirstBatch(try RawDatabase(path: folder + "/raw.sqlite"))
         case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
-        // Nothing in the C API compares: the same work with next to nothing registered is what it is held against.
+        // Nothing in the C API compares to this. The comparison is the same work with next to nothing registered.
         case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
         case .mergeSave: try mergeSave(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
@@ -76,7 +76,7 @@ enum RawSide: Side {
         case .insertHistory: try FrameworkSide.insertKeepingHistory(false, in: folder, scale: scale)
         case .changeHistory: try FrameworkSide.changeKeepingHistory(false, in: folder, scale: scale)
         case .migrateInPlace, .migrateInFront, .migrateByCopy: try migrate(workload, in: folder)
-        // The C API has no policies: reading and writing all objects is what it is held against.
+        // The C API has no policies. The comparison reads and writes all objects through contexts.
         case .migrateByPolicy: try FrameworkSide.copyThroughContexts(in: folder, scale: scale)
         }
     }
@@ -113,7 +113,7 @@ enum RawSide: Side {
         }
         for first in stride(from: 0, to: scale.venues, by: venuesPerSave) {
             if first > 0 { try database.execute("BEGIN IMMEDIATE") }
-            // Objects first, then rows, as any program has it that keeps its data in objects.
+            // Objects come first, then rows, as in any program that keeps its data in objects.
             let venues = (first..<min(first + venuesPerSave, scale.venues)).map { venue($0, scale: scale) }
             for venue in venues {
                 insertVenue.bind(venue.id, at: 1)

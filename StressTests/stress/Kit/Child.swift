@@ -4,14 +4,14 @@ import CoreData
 final class Child {
     let process = Process()
 
-    /// Starts one.
+    /// Starts a process.
     ///
     /// - Parameters:
-    ///   - arguments: What to tell it.
+    ///   - arguments: Its arguments.
     ///   - input: Where its standard input comes from; `nil` for none.
     ///   - output: Where its standard output and errors go; `nil` to drop them.
-    ///   - errors: Where its errors go, if not there.
-    ///   - isToTrap: Whether it is to be stopped by a trap, of which nobody needs to see the stack.
+    ///   - errors: Where its errors go, if not to `output`.
+    ///   - isToTrap: Whether it ends with a trap on purpose; then it prints no stack.
     /// - Throws: If it cannot be started.
     init(
         _ arguments: [String],
@@ -32,11 +32,11 @@ final class Child {
         try process.run()
     }
 
-    /// Runs one to its end.
+    /// Runs a process to its end.
     ///
     /// - Parameters:
-    ///   - arguments: What to tell it.
-    ///   - isToTrap: Whether it is to be stopped by a trap, of which nobody needs to see the stack.
+    ///   - arguments: Its arguments.
+    ///   - isToTrap: Whether it ends with a trap on purpose; then it prints no stack.
     /// - Returns: Its exit status, or the negative number of the signal that ended it, and all that it wrote.
     /// - Throws: If it cannot be started.
     static func output(_ arguments: [String], isToTrap: Bool = false) throws -> (status: Int32, text: String) {
@@ -46,7 +46,7 @@ final class Child {
         return (child.wait(), String(decoding: data, as: UTF8.self))
     }
 
-    /// Ends it as a power switch would, as far as the process is concerned.
+    /// Ends the process as abruptly as a power switch would.
     func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 
     /// Waits for its end.
@@ -58,12 +58,12 @@ final class Child {
     }
 }
 
-/// What this program does when another one of its processes has started it.
+/// The roles that this program plays when another process of it has started it.
 enum ChildRoles {
     /// Plays a role to its end.
     ///
-    /// - Parameter arguments: The role, and what it needs to know.
-    /// - Throws: What the role meets that it should not.
+    /// - Parameter arguments: The role, and its own arguments.
+    /// - Throws: Any failure in the role.
     static func run(_ arguments: [String]) throws -> Never {
         switch arguments.first {
         case "crash": try CrashChild.run(Array(arguments.dropFirst()))

@@ -1,7 +1,8 @@
 /// Judges a history of appends and reads.
 ///
-/// As every number is appended once, a read tells which writes it has seen, and the final lists tell the order of the
-/// writes. So the dependencies between transactions follow, and a cycle of them is an anomaly that its edges name.
+/// As every number is appended once, a read shows which writes it has seen, and the final lists show the order of the
+/// writes. The dependencies between transactions follow from that. A cycle of them is an anomaly, and its edges name
+/// the kind.
 struct CycleChecker {
     private enum Edge: Int {
         /// The first has written what the second has appended to.
@@ -15,7 +16,7 @@ struct CycleChecker {
     private(set) var findings: [String] = []
     private(set) var figures: [(String, Int)] = []
     private let history: History
-    /// By number, the transaction that has appended it.
+    /// The transaction that appended each number.
     private var writers: [Int: Int] = [:]
     private var edges: [[(to: Int, kind: Edge)]]
     private var counts = [0, 0, 0]
@@ -39,7 +40,7 @@ struct CycleChecker {
         }
     }
 
-    /// Every acknowledged append is there, once, and no other.
+    /// Checks that every acknowledged append is there once, and that nothing else is.
     private mutating func checkFinal() {
         var seen: Set<Int> = []
         for (key, list) in history.final {
@@ -63,9 +64,9 @@ struct CycleChecker {
 
     private mutating func checkReads(_ number: Int) {
         let transaction = history.transactions[number]
-        /// What the transaction has appended itself.
+        /// The transaction's own appends.
         var own: [Int: [Int]] = [:]
-        /// What it has seen of others.
+        /// The numbers of other transactions that it has seen.
         var foreign: [Int: [Int]] = [:]
         for operation in transaction.operations {
             switch operation {
@@ -88,7 +89,7 @@ struct CycleChecker {
         }
     }
 
-    /// Checks what was read of others, and adds what it implies.
+    /// Checks what was read of other transactions, and adds the edges that follow.
     private mutating func checkRead(_ number: Int, _ key: Int, _ list: [Int]) {
         let order = history.final[key] ?? []
         guard order.starts(with: list) else {
@@ -146,7 +147,7 @@ struct CycleChecker {
             }
         }
         let skewed = components(graph { _, _, _ in true })
-        // What was checked on saving is serialisable among itself.
+        // The transactions that are checked on saving must be serialisable among themselves.
         let transactions = history.transactions
         let strict = components(graph { from, to, _ in transactions[from].isChecked && transactions[to].isChecked })
         for cycle in strict {
@@ -158,17 +159,17 @@ struct CycleChecker {
         ]
     }
 
-    /// By transaction, those that follow it.
+    /// The transactions that follow each transaction.
     private func graph(_ follows: (_ from: Int, _ to: Int, _ kind: Edge) -> Bool) -> [[Int]] {
         edges.indices.map { from in edges[from].filter { follows(from, $0.to, $0.kind) }.map(\.to) }
     }
 
-    /// The ways on which no two read-write edges come one after the other, each transaction as two nodes: whoever arrives at
-    /// the odd one has just come by such an edge.
+    /// The paths on which no two read-write edges follow each other.
     ///
-    /// Among transactions that read one version each, and are refused if what they write has changed since, a cycle needs two
-    /// of them in a row (Fekete and others, "Making Snapshot Isolation Serializable"). What the others have read may be
-    /// of any time, so their read-write edges prove nothing; their writes do.
+    /// Each transaction is two nodes: a path that is at the odd one has just come by a read-write edge. Among
+    /// transactions that read one version each, and that are refused if what they write has changed since, a cycle
+    /// needs two such edges in a row (Fekete and others, "Making Snapshot Isolation Serializable"). Other
+    /// transactions may have read versions of any time, so their read-write edges prove nothing; their writes do.
     private var snapshotGraph: [[Int]] {
         (0..<edges.count * 2).map { node in
             let from = node / 2
@@ -179,7 +180,7 @@ struct CycleChecker {
         }
     }
 
-    /// The sets of more than one node that reach each other (Tarjan's algorithm, without recursion).
+    /// The sets of more than one node that reach each other, by Tarjan's algorithm without recursion.
     private func components(_ graph: [[Int]]) -> [[Int]] {
         var index = Array(repeating: -1, count: graph.count)
         var low = index

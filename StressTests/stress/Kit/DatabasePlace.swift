@@ -6,9 +6,9 @@ import CoreDataPostgreSQL
 import StrataPostgreSQL
 #endif
 
-/// Where stores lie that are no files: in schemas of the database that the environment names.
+/// The place of stores that are no files: schemas of the database that the environment names.
 ///
-/// `Tests/postgresql-server.sh run COMMAND` sets it.
+/// `Tests/postgresql-server.sh run COMMAND` sets the variable.
 enum DatabasePlace {
     private static let chosen = Locked(ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"])
     private static var server: String? { chosen.withLock { $0 } }
@@ -16,7 +16,7 @@ enum DatabasePlace {
     /// Whether there is a server.
     static var isThere: Bool { server != nil }
 
-    /// Runs `body` with the stores in another server's database.
+    /// Runs `body` while the stores are in another server's database.
     static func using<R>(_ url: String, _ body: () throws -> R) rethrows -> R {
         let former = chosen.withLock { chosen in
             defer { chosen = url }
@@ -26,7 +26,8 @@ enum DatabasePlace {
         return try body()
     }
 
-    /// The type of the stores, which have foreign keys with `STRATA_FOREIGN_KEYS=1` in the environment, as those of the tests.
+    /// The type of the stores. They have foreign keys with `STRATA_FOREIGN_KEYS=1` in the environment, like those of
+    /// the tests.
     static let type: NSPersistentStore.StoreType = {
         #if canImport(CoreDataPostgreSQL)
         if ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }
@@ -36,7 +37,7 @@ enum DatabasePlace {
         #endif
     }()
 
-    /// Options of a store with a replica, which is waited for as long as a slow machine needs.
+    /// The options of a store with a replica. Its reads wait for the replica as long as a slow machine needs.
     static func options(replica url: URL) -> [AnyHashable: Any] {
         #if canImport(CoreDataPostgreSQL)
         [NSPostgreSQLReplicasOption: [url], NSPostgreSQLReplicaWaitOption: 30]
@@ -60,7 +61,7 @@ enum DatabasePlace {
         #endif
     }
 
-    /// What `strata verify` finds in a store.
+    /// The problems that `strata verify` finds in a store.
     static func problems(at url: URL, _ model: NSManagedObjectModel) throws -> [String] {
         #if canImport(CoreDataPostgreSQL)
         try PostgreSQLStore.problems(at: url, model)
@@ -69,7 +70,7 @@ enum DatabasePlace {
         #endif
     }
 
-    /// What this program's other sessions are at; those that wait for a statement outside a transaction are left out.
+    /// The states of this program's other sessions, without those that are idle outside a transaction.
     static func busySessions() throws -> [String] {
         try texts(
             """
@@ -79,7 +80,9 @@ enum DatabasePlace {
         )
     }
 
-    /// How many transactions the server has ended because of deadlocks, once no session of this program is left that has not told of its own yet.
+    /// The number of transactions that the server has ended because of deadlocks.
+    ///
+    /// A session reports its deadlocks when it ends, so this waits until no other session of this program is left.
     static func deadlocks() throws -> Int {
         let end = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < end,
@@ -99,7 +102,7 @@ enum DatabasePlace {
         AND application_name = pg_catalog.current_setting('application_name')
         """
 
-    /// Opens a transaction that reads, and holds it for as long as the returned object is there.
+    /// Opens a transaction that reads, and holds it for as long as the returned object exists.
     static func openRead() throws -> AnyObject? {
         #if canImport(CoreDataPostgreSQL)
         let connection = try connection()
@@ -110,12 +113,12 @@ enum DatabasePlace {
         #endif
     }
 
-    /// How many of this program's sessions wait for a lock.
+    /// The number of this program's sessions that wait for a lock.
     static func waitingSessions() throws -> Int {
         try texts("SELECT '' FROM pg_catalog.pg_stat_activity WHERE \(isOurs) AND wait_event_type = 'Lock'").count
     }
 
-    /// A transaction of somebody who writes with SQL of his own.
+    /// A transaction of a user who writes with SQL.
     final class Transaction {
         #if canImport(CoreDataPostgreSQL)
         fileprivate let connection: Connection
@@ -128,7 +131,7 @@ enum DatabasePlace {
         #endif
     }
 
-    /// Begins one with a statement, in the schema that stands for a file.
+    /// Begins a transaction with a statement, in the schema that stands for a file.
     static func openTransaction(_ sql: String, at file: URL) throws -> Transaction? {
         #if canImport(CoreDataPostgreSQL)
         let target = try ConnectionTarget(url(for: file))
@@ -147,7 +150,7 @@ enum DatabasePlace {
     }
     #endif
 
-    /// The first column of what a statement finds.
+    /// The first column of the rows that a statement returns.
     private static func texts(_ sql: String) throws -> [String] {
         #if canImport(CoreDataPostgreSQL)
         try connection().query(sql).rows.map { $0.string(0) }

@@ -4,19 +4,19 @@ import CoreData
 import StrataPostgreSQL
 #endif
 
-/// A server of PostgreSQL of a run's own, that can crash without anybody else's tests.
+/// A private PostgreSQL server of a run, which can crash without harm to the tests of others.
 ///
-/// `Tests/postgresql-server.sh run` says where the script is that starts one.
+/// The environment of `Tests/postgresql-server.sh run` names the script that starts one.
 final class DatabaseServer: Sendable {
-    /// What leads to its database.
+    /// The URL of its database.
     let url: String
     private let folder: String
     private let script: String
 
-    /// Starts one.
+    /// Starts a server.
     ///
     /// - Parameters:
-    ///   - folder: Where its files are to be.
+    ///   - folder: The folder for its files.
     ///   - settings: Its settings, as `name=value`.
     /// - Throws: `StressError` if it does not start.
     init(_ folder: URL, _ settings: [String]) throws {
@@ -29,11 +29,11 @@ final class DatabaseServer: Sendable {
         url = try Self.run(script, ["start", folder.path] + settings)
     }
 
-    /// Starts one that follows another.
+    /// Starts a replica of another server.
     ///
     /// - Parameters:
-    ///   - primary: The one that it follows.
-    ///   - folder: Where its files are to be.
+    ///   - primary: The server that it follows.
+    ///   - folder: The folder for its files.
     ///   - settings: Its settings, as `name=value`.
     /// - Throws: `StressError` if it does not start.
     init(following primary: DatabaseServer, _ folder: URL, _ settings: [String]) throws {
@@ -54,9 +54,9 @@ final class DatabaseServer: Sendable {
         return String(decoding: told, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Stops it at once, as if it had crashed, and starts it again.
+    /// Stops the server at once, as if it had crashed, and starts it again.
     ///
-    /// - Parameter isForgetful: A sabotage: whether its files are then as they were at its last crash.
+    /// - Parameter isForgetful: A sabotage: whether its files go back to their state at its last crash.
     /// - Throws: `StressError` if it does not start.
     func crash(isForgetful: Bool = false) throws {
         _ = try Self.run(script, ["halt", folder])
@@ -72,12 +72,12 @@ final class DatabaseServer: Sendable {
         _ = try Self.run(script, ["resume", folder])
     }
 
-    /// Stops it, and removes its files.
+    /// Stops the server, and removes its files.
     func stop() { _ = try? Self.run(script, ["stop", folder]) }
 
-    /// Ends sessions of clients, in the server's way.
+    /// Ends the sessions of clients, with the server's own function.
     ///
-    /// - Returns: How many.
+    /// - Returns: How many were ended.
     func endSessions() throws -> Int {
         #if canImport(CoreDataPostgreSQL)
         try sessions(connection(), "pg_catalog.pg_terminate_backend(pid)").rowCount
@@ -86,15 +86,16 @@ final class DatabaseServer: Sendable {
         #endif
     }
 
-    /// Kills the process of one session, so that the server ends all others and recovers; returns when it has begun to.
+    /// Kills the process of one session, so that the server ends all others and recovers; returns when that has
+    /// begun.
     ///
-    /// - Returns: How many were killed: 0 if there is no session.
+    /// - Returns: How many processes were killed: 0 if there is no session.
     func killSession() throws -> Int {
         #if canImport(CoreDataPostgreSQL)
         let connection = try connection()
         let processes = try sessions(connection, "pid::bigint").rows.map { $0.int64(0) }
         guard let process = processes.first, kill(pid_t(process), SIGKILL) == 0 else { return 0 }
-        // Until this session is ended too.
+        // Wait until this session is ended too.
         let end = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < end, (try? connection.query("SELECT 1")) != nil { usleep(1_000) }
         return 1
@@ -103,7 +104,7 @@ final class DatabaseServer: Sendable {
         #endif
     }
 
-    /// How many transactions it has carried out in its database, as far as sessions have told by now.
+    /// The number of transactions committed in its database, as far as sessions have reported them by now.
     func transactions() throws -> Int64 {
         #if canImport(CoreDataPostgreSQL)
         try connection().query(
@@ -120,7 +121,7 @@ final class DatabaseServer: Sendable {
         return try Connection.open(ConnectionTarget(url), timeout: 30)
     }
 
-    /// Selects something of the sessions of clients but this one, the oldest first.
+    /// Selects something about all sessions of clients except this one, the oldest first.
     private func sessions(_ connection: Connection, _ selection: String) throws -> QueryResult {
         try connection.query(
             """

@@ -2,15 +2,14 @@ import CStrataSQLite
 import CoreData
 import StrataLocks
 
-/// A file system for SQLite that passes everything on to the system's and fails, or dies, at a chosen operation.
+/// A file system for SQLite that passes everything on to the system's, and fails or dies at a chosen operation.
 ///
-/// What counts as an operation is part of the plan: what changes or secures a file, reads, locks, opens, or maps the index
-/// of a log. Closing a file never does, nor does giving up a lock.
+/// The plan says which operations count: those that change or secure a file, reads, locks, opens, or maps of a log's
+/// index. To close a file never counts, nor does to give up a lock.
 ///
-/// It is SQLite's default from the moment it is installed, so everything that is opened
-/// afterwards goes through it.
+/// It is SQLite's default from the moment it is installed. So everything that is opened afterwards goes through it.
 enum FaultFileSystem {
-    /// What counts, and can fail.
+    /// The operations that count, and can fail.
     struct Operations: OptionSet {
         let rawValue: Int
 
@@ -19,25 +18,25 @@ enum FaultFileSystem {
         static let reads = Operations(rawValue: 2)
         /// Taking a lock on a file, or on a part of the index of a log.
         static let locks = Operations(rawValue: 4)
-        /// Reads of the system, beneath those of SQLite: instead of failing they give half of what was asked for.
+        /// Reads of the system, beneath those of SQLite: they do not fail, but return half of what was asked for.
         static let pieces = Operations(rawValue: 8)
-        /// Opening or making a file.
+        /// Opening or creating a file.
         static let opens = Operations(rawValue: 16)
         /// Mapping a part of the index of a log.
         static let maps = Operations(rawValue: 32)
     }
 
-    /// What is to happen.
+    /// A fault: what happens, and when.
     struct Plan {
-        /// The operation, counted from 1, at which it happens; 0 for never.
+        /// The operation at which it happens, counted from 1; 0 for never.
         var point = 0
         /// Whether all later operations fail as well.
         var isSticky = false
         /// SQLite's code of the failure; `nil` to kill the process.
         var code: Int32? = SQLITE_IOERR
-        /// What counts.
+        /// The operations that count.
         var operations = Operations.changes
-        /// A sabotage: claims success for what it does not do.
+        /// A sabotage: an operation reports success, but does nothing.
         var lies = false
 
         /// Kills the process.
@@ -50,22 +49,23 @@ enum FaultFileSystem {
         var plan = Plan()
         var count = 0
         var hits = 0
-        /// How many operations there were of each kind, whether the plan counts them or not.
+        /// The number of operations of each kind, whether the plan counts them or not.
         var seen: [Int: Int] = [:]
     }
 
     private static let state = Locked(State())
     // nonisolated(unsafe): written once, in `install`, before any file is opened, and constant afterwards.
     nonisolated(unsafe) private static var base: UnsafeMutablePointer<sqlite3_vfs>?
-    // nonisolated(unsafe): as `base`. Allocated, since SQLite keeps the addresses, and since the compiler gives a static
-    // variable of such a C structure too little room: it leaves out the padding after the first members.
+    // nonisolated(unsafe): as `base`. The structures are allocated for two reasons: SQLite keeps their addresses, and
+    // the compiler gives a static variable of such a C structure too little room, as it leaves out the padding after
+    // the first members.
     nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) private static let system = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     private static let isInstalled = Locked(false)
-    /// Where the system's own file begins, after ours.
+    /// The place of the system's own file, behind ours.
     private static let offset = 16
 
-    /// Puts the file system in front of the system's, and makes a plan for it.
+    /// Puts this file system in front of the system's, and sets a plan.
     static func install(_ plan: Plan) {
         isInstalled.withLock { isInstalled in
             if !isInstalled { register() }
@@ -74,23 +74,23 @@ enum FaultFileSystem {
         arm(plan)
     }
 
-    /// Makes another plan, and counts from 1 again.
+    /// Sets another plan, and counts from 1 again.
     static func arm(_ plan: Plan) { state.withLock { $0 = State(plan: plan) } }
 
-    /// A sabotage: fails the next operation too.
+    /// A sabotage: lets the next operation fail too.
     static func strikeAgain() { state.withLock { $0.plan.point = $0.count + 1 } }
 
-    /// How many operations there were, and how many of them failed.
+    /// The number of operations, and how many of them failed.
     static var counts: (operations: Int, failures: Int) { state.withLock { ($0.count, $0.hits) } }
 
-    /// How many operations of some kinds there were.
+    /// The number of operations of some kinds.
     static func count(of operations: Operations) -> Int {
         state.withLock { state in
             state.seen.reduce(0) { operations.contains(Operations(rawValue: $1.key)) ? $0 + $1.value : $0 }
         }
     }
 
-    /// Counts an operation, and tells whether it is to fail.
+    /// Counts an operation, and returns whether it must fail.
     private static func counts(_ operation: Operations) -> (fails: Bool, plan: Plan) {
         state.withLock { state in
             let plan = state.plan
@@ -103,7 +103,7 @@ enum FaultFileSystem {
         }
     }
 
-    /// The code with which the next operation fails, 0 if it does not, -1 if it is to be left out silently.
+    /// The code with which the next operation fails: 0 if it does not, -1 if it must silently be left out.
     private static func next(_ operation: Operations = .changes) -> Int32 {
         let (fails, plan) = counts(operation)
         guard fails else { return SQLITE_OK }
@@ -115,16 +115,16 @@ enum FaultFileSystem {
         return plan.lies ? -1 : code
     }
 
-    /// How much the next read of the system gives at most.
+    /// The most bytes that the next read of the system returns.
     private static func piece(of count: Int) -> Int { counts(.pieces).fails ? max(count / 2, 1) : count }
 
-    /// The code of a failure that fits an operation: SQLite tells full disks and failing ones apart by it.
+    /// The code of a failure that fits an operation: SQLite distinguishes full disks from failing ones by it.
     private static func extended(_ code: Int32, _ operation: Int32) -> Int32 {
         code == SQLITE_IOERR ? SQLITE_IOERR | (operation << 8) : code
     }
 
     private static func real(_ file: UnsafeMutablePointer<sqlite3_file>?) -> UnsafeMutablePointer<sqlite3_file> {
-        // SQLite hands over files that `open` below has set up, never nil.
+        // SQLite hands over files that `open` below has set up. They are never nil.
         UnsafeMutableRawPointer(file!).advanced(by: offset).assumingMemoryBound(to: sqlite3_file.self)
     }
 
@@ -161,7 +161,7 @@ enum FaultFileSystem {
             case let code: return FaultFileSystem.extended(code, 10)
             }
         }
-        // The rest of the system's functions are handed their own file system.
+        // The rest of the system's functions get the system's own file system.
         system.xAccess = { FaultFileSystem.base?.pointee.xAccess(FaultFileSystem.base, $1, $2, $3) ?? SQLITE_IOERR }
         system.xFullPathname = {
             FaultFileSystem.base?.pointee.xFullPathname(FaultFileSystem.base, $1, $2, $3) ?? SQLITE_IOERR
@@ -171,7 +171,7 @@ enum FaultFileSystem {
         shortenReads(of: found)
     }
 
-    /// Puts reads that can be short in place of those with which the system's file system reads.
+    /// Replaces the functions with which the system's file system reads by ones whose reads can be short.
     private static func shortenReads(of base: UnsafeMutablePointer<sqlite3_vfs>) {
         let next: @convention(c) (Int32, UnsafeMutableRawPointer?, Int) -> Int = {
             read($0, $1, FaultFileSystem.piece(of: $2))
@@ -179,7 +179,7 @@ enum FaultFileSystem {
         let there: @convention(c) (Int32, UnsafeMutableRawPointer?, Int, off_t) -> Int = {
             pread($0, $1, FaultFileSystem.piece(of: $2), $3)
         }
-        // It uses one of these, as it was compiled.
+        // The system's file system uses one of these; which one depends on how it was compiled.
         _ = base.pointee.xSetSystemCall(base, "read", unsafeBitCast(next, to: sqlite3_syscall_ptr.self))
         for name in ["pread", "pread64"] {
             _ = base.pointee.xSetSystemCall(base, name, unsafeBitCast(there, to: sqlite3_syscall_ptr.self))
@@ -200,7 +200,7 @@ enum FaultFileSystem {
             case SQLITE_OK: return FaultFileSystem.calls(file).xWrite(FaultFileSystem.real(file), buffer, count, at)
             case -1: return SQLITE_OK
             case let code:
-                // Half of it arrives, as when a disk fills up.
+                // Half of the write arrives, as when a disk fills up.
                 _ = FaultFileSystem.calls(file).xWrite(FaultFileSystem.real(file), buffer, count / 2, at)
                 return FaultFileSystem.extended(code, 3)
             }

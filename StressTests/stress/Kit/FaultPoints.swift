@@ -1,16 +1,17 @@
 import CoreData
 import StrataLocks
 
-/// The fault points of the library, by name, for scenarios that want an error, a kill or a wait in the midst of a save.
+/// The fault points of the library, by name, for scenarios that need an error, a kill or a wait in the middle of a
+/// save.
 ///
-/// Only builds with the trait `FaultPoints` have them; in others nothing here has an effect.
+/// Only builds with the trait `FaultPoints` have them; in other builds nothing here has an effect.
 enum FaultPoints {
     /// Whether the library has them.
     static var areBuiltIn: Bool { FaultPoint.areBuiltIn }
 
     /// The names of all points.
     static var names: [String] { FaultPoint.allCases.map(\.rawValue) }
-    /// The names of those where an error fails the operation.
+    /// The names of the points at which an error fails the operation.
     static var failing: [String] { FaultPoint.allCases.filter(\.canFail).map(\.rawValue) }
 
     /// Runs `body` when a point is reached for the `hit`-th time, counted from 1, and once only.
@@ -33,7 +34,8 @@ enum FaultPoints {
         }
     }
 
-    /// Cuts the connection to a server at one in ten commits, drawn from the seed: before COMMIT is sent, or before its answer comes.
+    /// Cuts the connection to a server at one in ten commits, drawn from the seed: before COMMIT is sent, or before
+    /// its answer arrives.
     static func cutCommits(_ seed: UInt64) {
         let stream = Locked(SeededStream(seed: seed, stream: 98))
         FaultPoint.handle { point in
@@ -44,9 +46,11 @@ enum FaultPoints {
         }
     }
 
-    /// Cuts the connection to a server at each commit, and leaves open what has become of it.
+    /// Cuts the connection to a server at each commit, and also when its outcome is asked for, so that it stays in
+    /// doubt.
     ///
-    /// - Parameter isCommitted: Whether the connection is cut after the commit; else it is cut before COMMIT is sent.
+    /// - Parameter isCommitted: Whether the connection is cut after the commit; otherwise it is cut before COMMIT is
+    ///   sent.
     static func leaveInDoubt(isCommitted: Bool) {
         let lost = isCommitted ? FaultPoint.commitAnswered : .commitSending
         FaultPoint.handle { point in
@@ -54,7 +58,7 @@ enum FaultPoints {
         }
     }
 
-    /// Ends the process, as `SIGKILL` does, when a point is reached for the `hit`-th time, counted from 1.
+    /// Kills the process with `SIGKILL` when a point is reached for the `hit`-th time, counted from 1.
     static func kill(at name: String, hit: Int = 1) {
         at(name, hit: hit) {
             _ = Foundation.kill(getpid(), SIGKILL)
@@ -62,7 +66,7 @@ enum FaultPoints {
         }
     }
 
-    /// Has the first thread that reaches a point wait there until it is released, for 30 seconds at most.
+    /// Makes the first thread that reaches a point wait there until it is released, for 30 seconds at most.
     static func hold(at name: String) -> Held {
         let held = Held()
         let count = Locked(0)
@@ -78,7 +82,8 @@ enum FaultPoints {
         return held
     }
 
-    /// Sleeps a little at some of the points, drawn from the seed, so that threads meet where they seldom would.
+    /// Lets threads sleep a little at some of the points, drawn from the seed, so that they meet where they seldom
+    /// would.
     static func jitter(_ seed: UInt64, most microseconds: Int) {
         let stream = Locked(SeededStream(seed: seed, stream: 99))
         FaultPoint.handle { _ in
@@ -87,7 +92,7 @@ enum FaultPoints {
         }
     }
 
-    /// Has nothing happen any more.
+    /// Removes what was set up at the points.
     static func clear() { FaultPoint.handle(nil) }
 
     /// The names of the library's guards that can be switched off.
@@ -96,18 +101,18 @@ enum FaultPoints {
     /// Switches a guard off, if there is one of that name.
     static func switchOff(_ name: String) { FaultGuard(rawValue: name)?.switchOff() }
 
-    /// A thread that waits at a point.
+    /// A thread that is held at a point.
     final class Held: Sendable {
         fileprivate let arrived = DispatchSemaphore(value: 0)
         fileprivate let released = DispatchSemaphore(value: 0)
 
-        /// Waits until a thread has come to the point.
+        /// Waits until a thread has reached the point.
         ///
-        /// - Parameter seconds: How long, at most.
-        /// - Returns: Whether one has.
+        /// - Parameter seconds: The longest time to wait.
+        /// - Returns: Whether a thread has reached it.
         func waitForArrival(_ seconds: Double = 10) -> Bool { arrived.wait(timeout: .now() + seconds) == .success }
 
-        /// Lets it go on.
+        /// Lets the thread go on.
         func release() { released.signal() }
     }
 }

@@ -1,29 +1,29 @@
 import CoreData
 
-/// What transactions on lists of unique numbers have done, and what the lists were in the end.
+/// The operations of transactions on lists of unique numbers, and the lists at the end.
 struct History {
     enum Operation {
-        /// Appended the second number to the list of the first.
+        /// Has appended the second number to the list with the first number.
         case append(Int, Int)
-        /// Read that list.
+        /// Has read the list with that number.
         case read(Int, [Int])
     }
 
     enum Outcome: String {
         case ok
-        /// Known not to have happened.
+        /// The transaction is known not to have happened.
         case failed = "fail"
     }
 
     struct Transaction {
         var operations: [Operation] = []
         var outcome = Outcome.ok
-        /// Whether the save was to fail if anything that was only read has changed since.
+        /// Whether the save had to fail if anything that was only read had changed since.
         var isChecked: Bool
-        /// Whether all that it reads was to be of one version.
+        /// Whether all its reads had to be of one version.
         var isPinned: Bool
 
-        /// Its operations, with the lengths of the lists read.
+        /// Its operations; of a list that was read, only the length.
         var summary: String {
             operations.map { operation in
                 switch operation {
@@ -44,10 +44,10 @@ struct History {
 
     init() {}
 
-    /// Reads what `jsonLines` has written.
+    /// Parses what `jsonLines` returns.
     ///
     /// - Parameter data: The lines.
-    /// - Throws: `StressError` that names the line which is none of these.
+    /// - Throws: `StressError` that names the line that is not valid.
     init(jsonLines data: Data) throws {
         for (number, line) in data.split(separator: UInt8(ascii: "\n")).enumerated() {
             guard let object = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any],
@@ -77,7 +77,7 @@ struct History {
         }
     }
 
-    /// The history in the shape that Elle reads, a transaction a line.
+    /// The history in the format that Elle reads, one transaction a line.
     var jsonLines: String {
         var lines = ""
         for (number, transaction) in transactions.enumerated() {

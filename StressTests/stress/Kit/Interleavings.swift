@@ -2,10 +2,10 @@
 struct Interleavings {
     private let lengths: [Int]
 
-    /// Takes the number of steps of each script.
+    /// Takes the number of steps in each script.
     init(_ lengths: [Int]) { self.lengths = lengths }
 
-    /// How many orders there are; the largest number there is if that is not enough.
+    /// The number of orders, or the largest integer if there are more.
     var count: Int {
         var (total, result) = (0, 1)
         for length in lengths {
@@ -13,14 +13,14 @@ struct Interleavings {
                 total += 1
                 let (product, overflows) = result.multipliedReportingOverflow(by: total)
                 if overflows { return .max }
-                // What is left of a binomial coefficient is a whole number after each division.
+                // The division always leaves a whole number, as the result is a binomial coefficient.
                 result = product / step
             }
         }
         return result
     }
 
-    /// Each order, as the number of the script whose turn it is.
+    /// Each order, as the numbers of the scripts in turn.
     var all: [[Int]] {
         func orders(_ left: [Int]) -> [[Int]] {
             guard left.contains(where: { $0 > 0 }) else { return [[]] }

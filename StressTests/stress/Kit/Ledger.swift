@@ -1,11 +1,11 @@
 import CoreData
 
-/// What a process that may be killed has written down: a line before each save, and one after it.
+/// The notes of a process that may be killed: a line before each save, and one after it.
 struct Ledger {
     /// A save that was begun.
     struct Entry {
         let save: Int64
-        /// What else was written down of it, in words.
+        /// Further notes about the save, in words.
         let words: [String]
     }
 
@@ -31,7 +31,7 @@ struct Ledger {
         }
     }
 
-    /// Writes through to the system, which a killed process does not take with it.
+    /// Writes each line through to the system, so that it survives the death of the process.
     struct Writer {
         private let file: Int32
 
@@ -45,7 +45,7 @@ struct Ledger {
         /// - Parameters:
         ///   - mark: `i` before a save, `a` once it is acknowledged.
         ///   - number: The save.
-        ///   - words: What it is about to do.
+        ///   - words: The steps that the save will do.
         func note(_ mark: Character, _ number: Int64, _ words: [String] = []) {
             let line = Array((["\(mark)", "\(number)"] + words).joined(separator: " ").utf8) + [UInt8(ascii: "\n")]
             _ = line.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }

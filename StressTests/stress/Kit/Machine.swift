@@ -1,12 +1,12 @@
 import CoreData
 
-/// A process that takes part in a run as another machine would: it shares the store with the others, and nothing else.
+/// A process that takes part in a run as another machine would: it shares nothing with the others but the store.
 ///
-/// It runs the scenario's ``Scenario/takePart(in:)``, and its work and its findings count as the run's own.
+/// It runs the scenario's ``Scenario/takePart(in:)``. Its work and its findings count like those of the run itself.
 final class Machine: @unchecked Sendable {
-    // @unchecked Sendable: pipes and a process, which one thread at a time asks.
+    // @unchecked Sendable: it holds pipes and a process, which one thread at a time uses.
 
-    /// How many of them take part on PostgreSQL.
+    /// The number of these processes on PostgreSQL.
     static let others = Knob("machines", 1, "processes that take part besides, on PostgreSQL")
 
     private let run: Run
@@ -14,10 +14,10 @@ final class Machine: @unchecked Sendable {
     private let input = Pipe()
     private let output = Pipe()
 
-    /// How many processes take part in a run, the one that judges among them.
+    /// The number of processes in a run, including the one that judges.
     static func count(_ run: Run) -> Int { run.kind == .postgresql ? run.knob(others) + 1 : 1 }
 
-    /// Starts those that take part besides.
+    /// Starts the other processes that take part.
     static func start(_ run: Run) throws -> [Machine] { try (1..<count(run)).map { try Machine(run, $0) } }
 
     private init(_ run: Run, _ number: Int) throws {
@@ -26,7 +26,7 @@ final class Machine: @unchecked Sendable {
         let seconds = Double(left.components.seconds) + Double(left.components.attoseconds) / 1e18
         child = try Child(
             ["child", "machine", run.scenario.name, run.folder.path, "\(number)"] + CommandLine.arguments.dropFirst()
-                // What is said last counts, and the seed may have been drawn.
+                // The last of two equal options counts, and the seed may have been drawn.
                 + ["--seed", "\(run.options.seed)", "--seconds", "\(max(seconds, 0.001))"],
             input: input,
             output: output,
@@ -34,7 +34,7 @@ final class Machine: @unchecked Sendable {
         )
     }
 
-    /// Sends a line, and waits for the one that answers it.
+    /// Sends a line, and waits for the line that answers it.
     func ask(_ line: String) throws -> String {
         try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
         var answer = Data()
@@ -45,12 +45,12 @@ final class Machine: @unchecked Sendable {
         throw StressError("another process of the run has ended before its time")
     }
 
-    /// Waits for its end, and takes over what it has counted and found.
+    /// Waits for the end of the process, and takes over its counts and its findings.
     ///
-    /// - Returns: What its part of the scenario returns.
-    /// - Throws: If it does not tell.
+    /// - Returns: The result of its part of the scenario.
+    /// - Throws: If it prints no result.
     func join() throws -> Data {
-        // It has a watchdog of its own.
+        // The process has its own watchdog.
         try input.fileHandleForWriting.close()
         let data = try output.fileHandleForReading.readToEnd() ?? Data()
         let status = child.wait()
@@ -63,18 +63,18 @@ final class Machine: @unchecked Sendable {
     }
 }
 
-/// What a process that takes part tells in the end.
+/// The result that a process prints at its end.
 private struct MachineNews: Codable {
     let tally: Tally
     let result: Data
 }
 
-/// The side of the process that takes part.
+/// The code that runs in the process that takes part.
 enum MachineChild {
     /// Takes part.
     ///
     /// - Parameter arguments: The scenario, the folder of the run, the number of the process, and the command line of the run.
-    /// - Throws: What the part throws.
+    /// - Throws: Errors of the part.
     static func run(_ arguments: [String]) throws {
         guard arguments.count > 3, let number = Int(arguments[2]),
             let scenario = allScenarios.first(where: { $0.name == arguments[0] })

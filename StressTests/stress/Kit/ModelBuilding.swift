@@ -1,6 +1,6 @@
 import CoreData
 
-// The scenarios' models are made in code, of entities with numbers, texts and relationships.
+// The scenarios' models are made in code, out of entities with numbers, texts and relationships.
 
 extension NSEntityDescription {
     /// An entity with integers, 0 by default, and texts.
@@ -42,7 +42,8 @@ extension NSEntityDescription {
         properties.append(attribute)
     }
 
-    /// Adds a relationship and its inverse; what is deleted here leaves the objects there alone.
+    /// Adds a relationship and its inverse. The deletion of an object of this entity does not delete its
+    /// destinations.
     func relate(
         _ name: String,
         to destination: NSEntityDescription,

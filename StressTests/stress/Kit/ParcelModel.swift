@@ -1,6 +1,6 @@
 import CoreData
 
-/// The part of the model that batches work on: a unique value, a rule that cascades, and one that nullifies.
+/// The part of the model for batches: a unique value, a delete rule that cascades, and one that nullifies.
 enum ParcelModel {
     static func make() -> [NSEntityDescription] {
         let parcel = NSEntityDescription.keeping("Parcel", Parcel.self, ["code", "value", "region"])
@@ -12,10 +12,10 @@ enum ParcelModel {
     }
 }
 
-/// What batches insert, change and delete.
+/// An object that batches insert, change and delete.
 @ManagedObject
 final class Parcel: NSManagedObject {
-    /// Unique.
+    /// A unique number.
     @Managed var code: Int64
     @Managed var value: Int64
     @Managed var region: Int64
@@ -24,7 +24,7 @@ final class Parcel: NSManagedObject {
     @Managed var admirers: Set<Parcel>
 }
 
-/// What takes its parcels with it.
+/// A crate, which takes its parcels with it when it is deleted.
 @ManagedObject
 final class Crate: NSManagedObject {
     @Managed var number: Int64

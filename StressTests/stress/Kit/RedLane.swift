@@ -1,11 +1,12 @@
 import CoreData
 
-/// Runs each sabotage as a program of its own, and demands that it is caught for the right reason: a checker that was
-/// never seen red proves nothing.
+/// Runs each sabotage as a separate program, and demands that it is caught for the right reason.
+///
+/// A checker that never reports a fault proves nothing.
 enum RedLane {
-    /// Runs the sabotages of all scenarios, or of those that are named.
+    /// Runs the sabotages of all scenarios, or of the named ones.
     ///
-    /// - Parameter names: Names of scenarios; none for all.
+    /// - Parameter names: The names of scenarios; empty for all.
     /// - Returns: `.clean` if all were caught.
     /// - Throws: If a program cannot be started.
     static func run(_ names: [String]) throws -> StressExit {
@@ -17,7 +18,7 @@ enum RedLane {
                     continue
                 }
                 var verdict = try self.verdict(scenario, sabotage, seconds: 4)
-                // Where the machine has other work to do, little happens in four seconds.
+                // Little happens in four seconds if the machine has other work to do.
                 if !verdict.isCaught { verdict = try self.verdict(scenario, sabotage, seconds: 20) }
                 say("red \(scenario.name) \(sabotage.name): \(verdict.text)")
                 if !verdict.isCaught { missed += 1 }
@@ -35,7 +36,7 @@ enum RedLane {
             [scenario.name, "--sabotage", sabotage.name, "--seconds", "\(seconds)", "--stall", "3"]
                 + ((sabotage.store ?? scenario.stores.first { $0 == .sqlite }).map { ["--store", $0.rawValue] } ?? [])
         )
-        // What the report's figures are called is no finding.
+        // The line of figures is left out: the name of a figure is no finding.
         let told = text.split(separator: "\n").filter { !$0.hasPrefix(scenario.name + " seed=") }
         let isCaught =
             (sabotage.exit.map { status == $0.rawValue } ?? (status < 0))

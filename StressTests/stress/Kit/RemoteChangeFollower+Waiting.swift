@@ -2,7 +2,7 @@ import CoreData
 import StrataLocks
 
 extension RemoteChangeFollower {
-    /// Waits with the thread until what was committed before, by whichever process, is merged.
+    /// Blocks the thread until everything that any process committed before is merged.
     func waitToCatchUp() throws {
         let result = Locked<Result<Void, any Error>>(.success(()))
         let done = DispatchSemaphore(value: 0)

@@ -2,14 +2,14 @@ import CStrataSQLite
 import CoreData
 import LoadFigures
 
-/// What a run has come to.
+/// The result of a run.
 struct Report {
     let scenario: String
     let seed: UInt64
     let store: String
     let contexts: Int
     let seconds: Double
-    /// The scenario's own options, told or drawn.
+    /// The scenario's own options, given or drawn.
     let options: [(name: String, value: Int)]
     let tally: Tally
     let isBelowFloor: Bool
@@ -19,7 +19,7 @@ struct Report {
         return isBelowFloor ? .belowFloor : .clean
     }
 
-    /// What was wrong, the first of it.
+    /// The first findings.
     var findings: ArraySlice<String> { tally.findings.prefix(20) }
 
     private var verdict: String {
@@ -68,7 +68,7 @@ struct Report {
             return String(format: #""%@_p50_ms": %.3f, "%@_p99_ms": %.3f"#, name, half, name, most)
         }
         let texts = findings.map { finding in
-            // A string always has a JSON form.
+            // A string always has a JSON form, so the encoder does not fail.
             String(decoding: (try? JSONEncoder().encode(finding)) ?? Data(), as: UTF8.self)
         }
         members.append(#""findings": [\#(texts.joined(separator: ", "))]"#)
@@ -77,7 +77,7 @@ struct Report {
 
     static var sqliteVersion: String { String(cString: sqlite3_libversion()) }
 
-    /// What was built, as the makefile says.
+    /// The commit that was built, which the makefile passes on.
     static var commit: String { ProcessInfo.processInfo.environment["STRATA_COMMIT"] ?? "unknown" }
 
     static var build: String {

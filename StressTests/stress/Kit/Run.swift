@@ -4,35 +4,35 @@ import StrataSQLiteStore
 import StrataStoreChecks
 import Synchronization
 
-/// A scenario at work on one store: its seed, its time, its folder, and what was found so far.
+/// A run of a scenario on one store: its seed, its time, its folder, and its findings so far.
 final class Run: Sendable {
     let scenario: any Scenario.Type
     let options: StressOptions
     let kind: StoreKind
-    /// For stores and whatever else the scenario makes; removed at the end.
+    /// The folder for stores and other files of the scenario; it is removed at the end.
     let folder: URL
-    /// Which of the processes that take part this one is: 0 for the one that judges.
+    /// The number of this process among those that take part: 0 for the one that judges.
     let machine: Int
     let watchdog: Watchdog
     let start = ContinuousClock.now
-    /// When its time is over.
+    /// The end of the run's time.
     let end: ContinuousClock.Instant
-    /// Until when it may go on for its floor.
+    /// The latest end, if the run goes on to reach its floor.
     private let lastEnd: ContinuousClock.Instant
     private let sum = Locked(Tally())
-    /// Where stores were opened.
+    /// The places at which stores were opened.
     private let places = Locked<Set<URL>>([])
-    /// How much of the scenario's work is done, by workers that are still at it too.
+    /// The amount of the scenario's work that is done, including that of workers that have not finished.
     private let done = Atomic(0)
 
     /// Makes a folder and starts the watchdog.
     ///
     /// - Parameters:
-    ///   - scenario: What to run.
-    ///   - options: What the command line says.
-    ///   - kind: The store to run it on.
-    ///   - folder: The run's folder, if it is another process that has made it.
-    ///   - machine: Which of the processes of the run this one is.
+    ///   - scenario: The scenario to run.
+    ///   - options: The options of the command line.
+    ///   - kind: The kind of store.
+    ///   - folder: The run's folder, if another process has made it.
+    ///   - machine: The number of this process among those of the run.
     /// - Throws: If the folder cannot be made.
     init(
         _ scenario: any Scenario.Type,
@@ -58,19 +58,19 @@ final class Run: Sendable {
 
     /// Runs the scenario.
     ///
-    /// - Returns: What came of it.
-    /// - Throws: What kept it from running.
+    /// - Returns: The report of the run.
+    /// - Throws: Errors that keep the scenario from running.
     func report() throws -> Report {
         defer {
             watchdog.stop()
             if kind == .postgresql, !options.keepsFolder {
                 for url in places.withLock({ $0 }) {
-                    // What is left of a server that goes anyway.
+                    // An error does not matter: at worst a schema is left on a server of this run.
                     try? NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
                         .destroyPersistentStore(at: url, type: kind.type, options: nil)
                 }
             }
-            // What cannot be removed is left to whoever cleans the temporary folder.
+            // If the folder cannot be removed, then it stays in the temporary folder.
             if !options.keepsFolder { try? FileManager.default.removeItem(at: folder) }
         }
         try scenario.run(self)
@@ -90,7 +90,8 @@ final class Run: Sendable {
 
     var isOver: Bool { ContinuousClock.now >= end || hasDoneEnough }
 
-    /// As ``isOver``, for a scenario whose steps take long on a busy machine: it goes on for its floor, tenfold or for a minute.
+    /// Like ``isOver``, for a scenario whose steps take long on a busy machine: to reach its floor, it goes on for up
+    /// to nine times its time, and for a minute at most.
     var isOverAndProven: Bool {
         hasDoneEnough || isOver && (hasReachedFloor || ContinuousClock.now >= lastEnd)
     }
@@ -99,18 +100,19 @@ final class Run: Sendable {
         scenario.works(on: kind).allSatisfy { figure($0.figure) >= options.floor ?? $0.floor }
     }
 
-    /// Whether as much is done as the command line asks for.
+    /// Whether as much work is done as the command line asks for.
     var hasDoneEnough: Bool { options.ops.map { done.load(ordering: .relaxed) >= $0 } ?? false }
 
-    /// The stream of that number, the same in each run from this seed.
+    /// The random stream of that number, the same in each run from this seed.
     ///
-    /// Each process has its own, but for those of negative numbers, which say what all of them agree on.
+    /// Each process has its own streams, except those with negative numbers: they are the same in all processes, for
+    /// what these have to agree on.
     func stream(_ number: Int) -> SeededStream {
         let number = number < 0 ? number : number + machine << 32
         return SeededStream(seed: options.seed, stream: UInt64(truncatingIfNeeded: number))
     }
 
-    /// What was done and found so far.
+    /// The work and the findings so far.
     var tally: Tally { sum.withLock { $0 } }
 
     func knob(_ knob: Knob) -> Int { options.knob(knob) }
@@ -126,10 +128,10 @@ final class Run: Sendable {
         sum.withLock { $0.count(name, number) }
     }
 
-    /// Notes work that a worker has counted for itself.
+    /// Adds work that a worker has counted for itself.
     func noteDone(_ number: Int) { done.add(number, ordering: .relaxed) }
 
-    /// What a figure is so far.
+    /// The value of a figure so far.
     func figure(_ name: String) -> Int { sum.withLock { $0[name] } }
 
     func add(_ tally: Tally) { sum.withLock { $0.add(tally) } }
@@ -138,13 +140,14 @@ final class Run: Sendable {
 
     var storeURL: URL { folder.appendingPathComponent("store.sqlite") }
 
-    /// A coordinator with the run's store; several on one store if asked again, unless it is in memory.
+    /// Returns a new coordinator with the run's store. Unless the store is in memory, several coordinators may share
+    /// it.
     ///
     /// - Parameters:
     ///   - options: The store's options.
-    ///   - url: Where the store is; the run's own place if `nil`.
+    ///   - url: The place of the store; the run's own if `nil`.
     /// - Returns: The coordinator, with a model of all scenarios.
-    /// - Throws: What adding the store throws.
+    /// - Throws: Errors of the coordinator when it adds the store.
     func open(_ options: [AnyHashable: Any]? = nil, at url: URL? = nil) throws -> NSPersistentStoreCoordinator {
         watchdog.beat(-1, "opening a store")
         defer { watchdog.leave(-1) }
@@ -155,9 +158,10 @@ final class Run: Sendable {
         return coordinator
     }
 
-    /// One coordinator, or several on one store: as many as the option says, or else one or two, by the seed.
+    /// Returns coordinators on one store: as many as the option says, or one or two, drawn from the seed, if it is 0.
     ///
-    /// Whether they keep a history is drawn as well. On PostgreSQL that is what feeds the row caches of the others.
+    /// Whether the stores keep a history is drawn as well. On PostgreSQL, the history feeds the row caches of the
+    /// other coordinators.
     func openSeveral(_ knob: Knob) throws -> [NSPersistentStoreCoordinator] {
         var drawing = stream(-1)
         let drawn = 1 + drawing.below(2)
@@ -170,7 +174,7 @@ final class Run: Sendable {
         return try (0..<number).map { _ in try open(options) }
     }
 
-    /// Closes what `open` has opened.
+    /// Closes a coordinator that `open` has returned.
     func close(_ coordinator: NSPersistentStoreCoordinator) throws {
         watchdog.beat(-1, "closing a store")
         defer { watchdog.leave(-1) }
@@ -180,8 +184,8 @@ final class Run: Sendable {
     /// Checks a closed store as `strata verify` does.
     ///
     /// - Parameters:
-    ///   - moment: Which closing it was, if there were several.
-    ///   - url: The file, alone in its folder; the run's own if `nil`.
+    ///   - moment: A name for the moment, which findings begin with.
+    ///   - url: The file, which is alone in its folder; the run's own if `nil`.
     /// - Throws: If the folder or the file cannot be read.
     func audit(_ moment: String = "audit", of url: URL? = nil) throws {
         guard kind != .memory else { return }
@@ -193,7 +197,7 @@ final class Run: Sendable {
             for problem in problems { find("\(moment): \(problem)") }
             return
         }
-        // First, as the verifier, which only reads, makes these anew and leaves them there.
+        // This comes first, because the verifier, which only reads, makes these files anew and leaves them there.
         let rest = try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)
         for name in rest where name.hasSuffix("-wal") || name.hasSuffix("-journal") {
             find("\(moment): \(name) is left behind by a store that was closed")
@@ -205,15 +209,15 @@ final class Run: Sendable {
 
     // MARK: - Workers
 
-    /// Runs `body` on `count` threads of their own, and waits for all: what is tested is the framework under contention,
-    /// not a pool's width.
+    /// Runs `body` on `count` separate threads, and waits for all.
     ///
-    /// What a worker throws is a finding.
+    /// It uses threads, and no pool, since the framework is tested under contention, and not the width of a pool. An
+    /// error of a worker is a finding.
     ///
     /// - Parameters:
-    ///   - count: How many.
-    ///   - first: The number of the first, from which its stream comes.
-    ///   - body: What each does.
+    ///   - count: The number of threads.
+    ///   - first: The number of the first worker; each worker's random stream comes from its number.
+    ///   - body: The work of each.
     func race(_ count: Int, from first: Int = 0, _ body: @escaping @Sendable (Worker) throws -> Void) {
         let group = DispatchGroup()
         for number in first..<(first + count) {
@@ -229,7 +233,7 @@ final class Run: Sendable {
     }
 }
 
-/// An error with all that it tells.
+/// An error in words, with its code.
 func describe(_ error: any Error) -> String {
     guard let error = error as? CocoaError else { return "\(error.localizedDescription) [\(error)]" }
     return "\(error.localizedDescription) [\(error.code.rawValue)]"
@@ -241,7 +245,7 @@ final class Worker {
     let number: Int
     var stream: SeededStream
     var tally = Tally()
-    /// How much of its work the run knows of.
+    /// The amount of its work that the run has counted.
     private var told = 0
 
     init(_ run: Run, _ number: Int) {
@@ -257,23 +261,23 @@ final class Worker {
         return run.isOver
     }
 
-    /// Tells the watchdog that the worker goes on, and what it is about to do.
+    /// Reports to the watchdog that the worker goes on, and what it is about to do.
     func beat(_ doing: StaticString) { run.watchdog.beat(number, doing) }
 
-    /// Pins a context to a version, so that all it reads until its next reset or save is of one moment.
+    /// Pins a context to a version, so that everything it reads until its next reset or save is of one moment.
     ///
     /// - Parameters:
     ///   - context: The context.
-    ///   - index: Its number among those that are to be pinned: a store keeps few versions.
-    /// - Returns: The context; `nil` where no versions are kept, and from the ninth on.
-    /// - Throws: What pinning throws.
+    ///   - index: Its number among the contexts to pin: a store keeps few versions.
+    /// - Returns: The context; `nil` if the store keeps no versions, and for the ninth context and later ones.
+    /// - Throws: Errors of the pinning.
     func pinned(_ context: NSManagedObjectContext, _ index: Int) throws -> NSManagedObjectContext? {
         guard run.kind.isShared, index < 8 else { return nil }
         if !run.isSabotaged("unpinned") { try context.performAndWait { try context.setQueryGenerationFrom(.current) } }
         return context
     }
 
-    /// Does something, and notes how long it took if it succeeds.
+    /// Runs `body`, and records how long it took if it succeeds.
     func time<R>(_ name: String, _ body: () throws -> R) rethrows -> R {
         let start = ContinuousClock.now
         let result = try body()
@@ -281,7 +285,7 @@ final class Worker {
         return result
     }
 
-    /// Ends its part of the run.
+    /// Ends the worker's part of the run.
     func leave() {
         run.watchdog.leave(number)
         run.add(tally)

@@ -2,40 +2,40 @@ import CoreData
 
 /// One way of trying to break the framework.
 protocol Scenario: SendableMetatype {
-    /// What it is called on the command line.
+    /// The name on the command line.
     static var name: String { get }
-    /// What it does and demands, in a line.
+    /// One line on what it does and demands.
     static var summary: String { get }
     /// The stores on which it makes sense.
     static var stores: [StoreKind] { get }
-    /// Whether it runs on PostgreSQL as well, if the command line asks for that.
+    /// Whether it also runs on PostgreSQL if the command line asks for that.
     static var runsOnPostgreSQL: Bool { get }
-    /// How long it runs on each store unless told otherwise, in seconds.
+    /// How many seconds it runs on each store by default.
     static var seconds: Double { get }
     /// The figure that counts its work, and the number below which a run proves nothing.
     static var work: (figure: String, floor: Int) { get }
-    /// A second figure that has to reach a number on PostgreSQL, if there is one.
+    /// A second figure that must reach a number on PostgreSQL, if there is one.
     static var databaseWork: (figure: String, floor: Int)? { get }
-    /// The figure that counts what a ``Machine`` does.
+    /// The figure that counts the work of a ``Machine``.
     static var part: String { get }
-    /// The options of its own.
+    /// The scenario's own options.
     static var knobs: [Knob] { get }
-    /// The kinds of trouble that it makes, to one of which a run can be kept.
+    /// The kinds of trouble that it makes; a run can be limited to one of them.
     static var parts: [String] { get }
-    /// What can be broken on purpose, to see that it is noticed.
+    /// The guards that can be broken on purpose, to see that a run notices it.
     static var sabotages: [Sabotage] { get }
 
-    /// Runs until `run` is over, and tells it what was done and found.
+    /// Runs until `run` is over, and reports its work and its findings to it.
     ///
-    /// - Parameter run: What it works with.
-    /// - Throws: What keeps it from running, which is a failure of the harness.
+    /// - Parameter run: The run.
+    /// - Throws: Errors that keep it from running, which are failures of the harness.
     static func run(_ run: Run) throws
 
     /// Takes part in the run of another process, as a ``Machine`` does.
     ///
     /// - Parameter run: The same run, as this process sees it.
-    /// - Returns: What the other process has to know of it.
-    /// - Throws: What keeps it from taking part.
+    /// - Returns: The result that the other process needs.
+    /// - Throws: Errors that keep it from taking part.
     static func takePart(in run: Run) throws -> Data
 }
 
@@ -52,12 +52,12 @@ extension Scenario {
         throw StressError("\(name) has no part for another process")
     }
 
-    /// The figures that have to reach a number on a kind of store.
+    /// The figures that must reach a number on a kind of store.
     static func works(on kind: StoreKind) -> [(figure: String, floor: Int)] {
         kind == .postgresql ? [work] + [databaseWork].compactMap { $0 } : [work]
     }
 
-    /// Whether it can run on a kind of store.
+    /// Whether the scenario can run on a kind of store.
     static func runs(on kind: StoreKind) -> Bool { stores.contains(kind) || runsOnPostgreSQL && kind == .postgresql }
 }
 
@@ -79,21 +79,21 @@ struct Knob: Equatable {
     }
 }
 
-/// A guard that can be switched off.
+/// A guard that can be broken on purpose.
 struct Sabotage: Equatable {
     let name: String
-    /// How the run must end; `nil` for a stop of the program.
+    /// How the run must end; `nil` if the program must be stopped by a signal.
     let exit: StressExit?
-    /// A text that the first finding must contain, so that it is caught for the right reason.
+    /// A text that a finding must contain, so that the sabotage is caught for the right reason.
     let sign: String
-    /// The store on which it is one, if that is not the scenario's first.
+    /// The store on which the sabotage works, if that is not the scenario's first.
     let store: StoreKind?
 
     init(_ name: String, _ sign: String, exit: StressExit? = .anomaly, store: StoreKind? = nil) {
         (self.name, self.sign, self.exit, self.store) = (name, sign, exit, store)
     }
 
-    /// One that switches a guard of the library off; none in builds that have no such switch.
+    /// A sabotage that switches a guard of the library off; none in builds that have no such switch.
     static func ofGuard(_ name: String, _ sign: String, store: StoreKind? = nil) -> [Sabotage] {
         FaultPoints.guards.contains(name) ? [Sabotage(name, sign, store: store)] : []
     }
@@ -113,14 +113,14 @@ enum StoreKind: String, CaseIterable {
         }
     }
 
-    /// Whether several coordinators may have one store, contexts can be pinned to versions, and a history is kept.
+    /// Whether several coordinators can share a store, contexts can be pinned to versions, and a history can be kept.
     var isShared: Bool { self != .memory }
 
-    /// The URL of a store that is named like a file.
+    /// The URL of a store, which is named like a file.
     func place(_ file: URL) -> URL { self == .postgresql ? DatabasePlace.url(for: file) : file }
 }
 
-/// Why the harness cannot go on.
+/// The reason why the harness cannot go on.
 struct StressError: LocalizedError, Equatable {
     let errorDescription: String?
 

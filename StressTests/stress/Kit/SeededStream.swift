@@ -1,14 +1,14 @@
-/// Random numbers from a seed, one stream for each purpose, so that a draw in one moves no other.
+/// Random numbers from a seed, with one stream for each purpose, so that a draw from one stream changes no other.
 struct SeededStream: RandomNumberGenerator {
     private var state: UInt64
 
-    /// The stream of that number.
+    /// Makes the stream with that number.
     init(seed: UInt64, stream: UInt64) {
         state = seed &+ stream &* 0x9E37_79B9_7F4A_7C15
         state = next() &+ stream
     }
 
-    /// A seed for streams that are to depend on this one.
+    /// A seed for streams that depend on this one.
     var seed: UInt64 { state }
 
     /// SplitMix64, by Sebastiano Vigna.
@@ -20,10 +20,10 @@ struct SeededStream: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 on, less than `limit`.
+    /// A number from 0 on that is less than `limit`.
     mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
 
-    /// Whether something of that probability happens.
+    /// True with that probability.
     mutating func chance(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &self) < probability }
 
     /// One of several.
@@ -31,13 +31,13 @@ struct SeededStream: RandomNumberGenerator {
         choices[choices.startIndex + below(choices.count)]
     }
 
-    /// A number below `limit`, small ones far more often than others.
+    /// A number below `limit`; small numbers are far more frequent than large ones.
     mutating func skewed(_ limit: Int) -> Int {
         let share = Double.random(in: 0..<1, using: &self)
         return min(Int(Double(limit) * share * share * share), limit - 1)
     }
 
-    /// A position, drawn as often as its weight among all says.
+    /// An index, drawn with the probability that its weight has among all.
     mutating func index(_ weights: [Int]) -> Int {
         var choice = below(weights.reduce(0, +))
         for (index, weight) in weights.enumerated() {

@@ -1,17 +1,18 @@
 import CoreData
 
-/// Cuts a script that fails down to one from which nothing can be taken without it succeeding (Zeller's delta debugging).
+/// Cuts a failing script down until it succeeds without any one of the steps that are left (Zeller's delta
+/// debugging).
 struct Shrinker {
-    /// How often the script was tried.
+    /// How many scripts were tried.
     private(set) var attempts = 0
     private let fails: ([Int]) throws -> Bool
     private let end: ContinuousClock.Instant
 
-    /// Makes one.
+    /// Makes a shrinker.
     ///
     /// - Parameters:
-    ///   - seconds: How long it may take; what has been reached then is the result.
-    ///   - fails: Whether a script of some of the steps fails.
+    ///   - seconds: The longest time that it may take; the result is what it has reached by then.
+    ///   - fails: Whether a script with some of the steps fails.
     init(seconds: Double, _ fails: @escaping ([Int]) throws -> Bool) {
         self.fails = fails
         end = .now + .seconds(seconds)
@@ -19,15 +20,15 @@ struct Shrinker {
 
     /// Cuts a script down.
     ///
-    /// - Parameter steps: Steps that fail.
-    /// - Returns: Those that are left, in order.
-    /// - Throws: What keeps a script from being tried.
+    /// - Parameter steps: The steps of a script that fails.
+    /// - Returns: The steps that are left, in order.
+    /// - Throws: Errors that keep a script from being tried.
     mutating func shrink(_ steps: [Int]) throws -> [Int] {
         var left = steps
         var size = max(left.count / 2, 1)
         while !left.isEmpty, .now < end {
             var removedSome = false
-            // From the end: what comes after the cause goes first.
+            // It begins at the end, because the steps after the cause are the easiest to remove.
             var start = (left.count - 1) / size * size
             while start >= 0, .now < end {
                 if start < left.count {

@@ -1,40 +1,40 @@
 import CoreData
 
-/// A random program that one thread runs call by call, so that its seed replays it exactly and it can be cut down.
+/// A random program that one thread runs call by call, so that its seed replays it exactly, and it can be cut down.
 protocol SteppedProgram: AnyObject {
-    /// Makes one call, all of it drawn from `stream`, and compares what can be seen with what should be.
+    /// Makes one call, drawn from `stream`, and compares what can be seen with what must be there.
     ///
-    /// - Returns: What was wrong; `nil` if nothing was.
+    /// - Returns: The fault; `nil` if there is none.
     func call(_ stream: inout SeededStream) throws -> String?
 
-    /// What was called so far, a line each.
+    /// The calls so far, one line each.
     var script: [String] { get }
-    /// How often what happened.
+    /// How often each thing happened.
     var branches: [String: Int] { get }
-    /// By call, the number of the context that it was made on.
+    /// The number of the context of each call.
     var places: [Int] { get }
-    /// Whether nothing is promised for what comes next.
+    /// Whether nothing is promised for further calls.
     var isOver: Bool { get }
 }
 
-/// Runs programs of a scenario one after the other, and cuts down those that fail.
+/// Runs programs of a scenario one after the other, and cuts those down that fail.
 struct SteppedPrograms {
     private let run: Run
-    /// Calls of a program.
+    /// The number of calls in a program.
     private let length: Int
     private let make: (inout SeededStream) throws -> any SteppedProgram
 
-    /// Says what to run.
+    /// Prepares the programs.
     ///
     /// - Parameters:
-    ///   - run: The run that it is part of.
-    ///   - length: The calls of a program.
-    ///   - make: Makes a program, on an empty store; what it draws is the same each time.
+    ///   - run: The run that they are part of.
+    ///   - length: The number of calls in a program.
+    ///   - make: Makes a program on an empty store; from the same stream it makes the same program.
     init(_ run: Run, length: Int, make: @escaping (inout SeededStream) throws -> any SteppedProgram) {
         (self.run, self.length, self.make) = (run, length, make)
     }
 
-    /// Runs programs until `end`, or `limit` of them if that is not 0; or the one that the command line names.
+    /// Runs programs until `end`, or `limit` of them if that is not 0; or only the one that the command line names.
     func run(_ limit: Int, until end: ContinuousClock.Instant) throws {
         if let number = run.options.program {
             let kept = run.options.script ?? Array(0..<length)
@@ -56,7 +56,7 @@ struct SteppedPrograms {
         for (name, count) in program.branches { run.count(name, count) }
         guard let trouble else { return }
         if isReplay { return run.find("program \(number): \(trouble)\n" + listing(calls, program)) }
-        // Cutting down takes many runs; of many failures the first ones do.
+        // It takes many runs to cut a failure down, so only the first ones are.
         let isCutDown = run.options.shrink > 0 && run.figure("anomalies-cut-down") < 3
         guard isCutDown else { return run.find("program \(number): \(trouble)") }
         run.count("anomalies-cut-down")
@@ -77,7 +77,7 @@ struct SteppedPrograms {
         )
     }
 
-    /// Runs a short script in all orders of its calls that keep those of each context.
+    /// Runs a short script in all orders of its calls that keep the order within each context.
     private func runAllOrders(_ number: Int, _ calls: [Int]) throws {
         let (_, program) = try play(number, calls)
         guard program.places.count == calls.count else {
@@ -102,7 +102,7 @@ struct SteppedPrograms {
         }
     }
 
-    /// Runs some calls of a program; each draws from a stream of its own, so that leaving one out changes no other.
+    /// Runs some calls of a program. Each draws from its own stream, so that leaving one out changes no other.
     private func play(_ number: Int, _ calls: [Int]) throws -> (trouble: String?, program: any SteppedProgram) {
         let seed = SeededStream(seed: run.options.seed, stream: UInt64(number)).seed
         var stream = SeededStream(seed: seed, stream: 0)

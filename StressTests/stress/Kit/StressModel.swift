@@ -4,7 +4,7 @@ import CoreData
 enum StressModel {
     static let shared: NSManagedObjectModel = make()
 
-    /// A fresh copy, as another process would have it.
+    /// Makes a new copy, like the one that another process has.
     static func make() -> NSManagedObjectModel {
         let account = NSEntityDescription.keeping("Account", Account.self, ["number", "balance"])
         let register = NSEntityDescription.keeping("Register", Register.self, ["number"], texts: ["elements"])
@@ -21,7 +21,7 @@ enum StressModel {
     }
 }
 
-/// Money, and a place in a ring.
+/// An account with money, and a place in a ring.
 @ManagedObject
 final class Account: NSManagedObject {
     @Managed var number: Int64
@@ -30,7 +30,7 @@ final class Account: NSManagedObject {
     @Managed var previous: Account?
 }
 
-/// A list of numbers that only grows, as text.
+/// A list of numbers that only grows, kept as text.
 @ManagedObject
 final class Register: NSManagedObject {
     @Managed var number: Int64
@@ -44,24 +44,24 @@ final class Node: NSManagedObject {
     @Managed var first: Int64
     @Managed var second: Int64
     @Managed var label: String?
-    /// Asked for by predicates only.
+    /// Only predicates use it.
     @Managed var share: Double
     @Managed var parent: Node?
     @Managed var children: Set<Node>
     @Managed var marks: Set<Mark>
 }
 
-/// What nodes can have in common.
+/// A mark that several nodes can share.
 @ManagedObject
 final class Mark: NSManagedObject {
     @Managed var serial: Int64
-    /// Large ones are in files of their own.
+    /// Large images are in separate files.
     @Managed var image: Data?
     @Managed var nodes: Set<Node>
 }
 
 extension NSPersistentStoreCoordinator {
-    /// A fresh context with a queue of its own.
+    /// A new context with its own queue.
     func context(_ policy: NSMergePolicy = .error) -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self
@@ -69,7 +69,7 @@ extension NSPersistentStoreCoordinator {
         return context
     }
 
-    /// Deletes all nodes, as those of a program that has ended.
+    /// Deletes all nodes, such as those of a program that has ended.
     func deleteNodes() throws {
         let context = context()
         try context.performAndWait {

@@ -1,9 +1,9 @@
 extension StressOptions {
-    /// The command line that runs something again.
+    /// The command line that repeats a failure.
     ///
     /// - Parameters:
-    ///   - run: The run it was part of.
-    ///   - rest: What names it there.
+    ///   - run: The run in which it happened.
+    ///   - rest: The options that select it in the run.
     /// - Returns: The line.
     func replay(_ run: Run, _ rest: [String]) -> String {
         var words = ["stress", run.scenario.name, "--seed", "\(seed)", "--store", run.kind.rawValue]

@@ -1,18 +1,18 @@
 import CoreData
 
-/// What the command line asks for.
+/// The options of the command line.
 struct StressOptions {
-    /// What to run, in this order.
+    /// The scenarios to run, in this order.
     var scenarios: [any Scenario.Type] = []
     var seed: UInt64 = 1
-    /// How long each scenario runs on each store; `nil` for what it thinks right.
+    /// How many seconds each scenario runs on each store; `nil` for the scenario's own time.
     var seconds: Double?
-    /// The work after which a run ends even if there is time left.
+    /// The amount of work after which a run ends, even if there is time left.
     var ops: Int?
     var contexts = 6
-    /// What the contexts of a program do about conflicts; drawn for each if `nil`.
+    /// The merge policy of all contexts in a program; drawn for each if `nil`.
     var policy: InterleaveOracle.Policy?
-    /// Whether all that can be read of one version is.
+    /// Whether every context that can be pinned is pinned.
     var pinned = false
     /// The batch size of fetches; drawn for each if `nil`.
     var batchSize: Int?
@@ -23,27 +23,27 @@ struct StressOptions {
     var folder = NSTemporaryDirectory()
     var keepsFolder = false
     var sabotage: String?
-    /// Where to write what transactions have done, as lines of JSON.
+    /// The file to which the operations of transactions are written, as lines of JSON.
     var history: String?
-    /// A history of that kind that is judged again, instead of a run.
+    /// Such a file, which is judged again in place of a run.
     var replay: String?
-    /// How long one failure may be cut down, in seconds.
+    /// How many seconds it may take to cut one failure down.
     var shrink = 20.0
-    /// The one program of stepped scenarios to run, and the calls of it; `nil` for all.
+    /// The one program of stepped scenarios to run, and its calls; `nil` for all.
     var program: Int?
     var script: [Int]?
-    /// Whether the script is to be run in all orders that keep that of each context.
+    /// Whether the script runs in all orders that keep the order within each context.
     var allOrders = false
-    /// How long threads pause at some of the library's fault points at most, in microseconds.
+    /// The longest pause of threads at some of the library's fault points, in microseconds.
     var jitter = 0
     /// The one anomaly to try; `nil` for all.
     var anomaly: String?
-    /// The kind of trouble that scenarios are kept to; `nil` for all of their kinds.
+    /// The kind of trouble that scenarios are limited to; `nil` for all kinds.
     var only: String?
     var showsHelp = false
     private var knobs: [String: Int] = [:]
 
-    /// What the command line says about an option of a scenario, or else its standard.
+    /// The value of a scenario's option on the command line, or its default.
     func knob(_ knob: Knob) -> Int { knobs[knob.name] ?? knob.standard }
 
     static var help: String {
@@ -96,11 +96,11 @@ struct StressOptions {
         text + String(repeating: " ", count: max(19 - text.count, 1))
     }
 
-    /// Reads a command line.
+    /// Parses a command line.
     ///
-    /// - Parameter arguments: What follows the program's name.
-    /// - Returns: What it asks for.
-    /// - Throws: `StressError` that names the option.
+    /// - Parameter arguments: The arguments after the program's name.
+    /// - Returns: The options.
+    /// - Throws: `StressError` that names the wrong option.
     static func parse(_ arguments: some Sequence<String>) throws -> StressOptions {
         var options = StressOptions()
         var words = Array(arguments)[...]
@@ -108,7 +108,7 @@ struct StressOptions {
         while let word = words.popFirst() {
             if word.hasPrefix("-") { try options.take(word, &words) } else { try options.name(word) }
         }
-        // What is looked at closely proves nothing by its amount.
+        // A run that looks closely at one thing proves nothing by its amount of work.
         if options.program != nil || options.anomaly != nil || options.replay != nil {
             options.floor = options.floor ?? 0
         }
@@ -117,7 +117,7 @@ struct StressOptions {
             let kinds = other.parts.isEmpty ? "no kinds" : other.parts.joined(separator: ", ")
             throw StressError("\(other.name) has no \(only), but \(kinds)")
         }
-        // Who names a scenario wants to see it run; `all` means all that do.
+        // A user who names scenarios wants to see each of them run; `all` means all that run on the store.
         if let store = options.store, options.scenarios.count < allScenarios.count,
             let other = options.scenarios.first(where: { !$0.runs(on: store) })
         {

@@ -1,10 +1,10 @@
 import LoadFigures
 
-/// What a worker, or a run, has done and found.
+/// The figures and findings of a worker, or of a run.
 struct Tally: Codable {
     private(set) var figures: [String: Int] = [:]
     private(set) var latencies: [String: Latencies] = [:]
-    /// What was wrong, one sentence each; the first ones only.
+    /// The first findings, one sentence each.
     private(set) var findings: [String] = []
     private(set) var findingCount = 0
     private static let keptFindings = 200

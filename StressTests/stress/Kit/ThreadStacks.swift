@@ -1,20 +1,21 @@
 import CoreData
 
-/// Prints where every thread of the process is, for a run that does not come to an end.
+/// Prints the stack of every thread of the process, for a run that does not come to an end.
 enum ThreadStacks {
     #if os(Linux)
     private typealias Collect = @convention(c) (UnsafeMutablePointer<UnsafeMutableRawPointer?>, Int32) -> Int32
     private typealias Show = @convention(c) (UnsafeMutablePointer<UnsafeMutableRawPointer?>, Int32, Int32) -> Void
     private typealias Signal = @convention(c) (Int32, Int32, Int32) -> Int32
 
-    // Functions of the C library that the module Glibc leaves out; of the types that <execinfo.h> and <signal.h> give.
+    // Functions of the C library that the module Glibc leaves out. The types are those of <execinfo.h> and
+    // <signal.h>.
     private static let collect = dlsym(nil, "backtrace").map { unsafeBitCast($0, to: Collect.self) }
     private static let show = dlsym(nil, "backtrace_symbols_fd").map { unsafeBitCast($0, to: Show.self) }
     private static let send = dlsym(nil, "tgkill").map { unsafeBitCast($0, to: Signal.self) }
 
-    /// Makes each thread able to print its own stack when it is asked to.
+    /// Enables each thread to print its own stack when it is asked to.
     static func prepare() {
-        // Looked up here, since the handler may do next to nothing.
+        // They are used here for the first time, and thereby looked up, because the handler may do next to nothing.
         guard collect != nil, show != nil, send != nil else { return }
         signal(SIGUSR2) { _ in
             withUnsafeTemporaryAllocation(of: UnsafeMutableRawPointer?.self, capacity: 64) { frames in
@@ -25,7 +26,7 @@ enum ThreadStacks {
         }
     }
 
-    /// Asks all threads, one after the other.
+    /// Asks all threads to print theirs, one after the other.
     static func print() {
         let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
         for task in tasks.compactMap({ Int32($0) }).sorted() {

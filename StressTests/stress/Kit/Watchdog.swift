@@ -1,7 +1,7 @@
 import CoreData
 import StrataLocks
 
-/// Ends the program if one of its workers makes no progress, and tells who waits for whom.
+/// Ends the program if one of its workers makes no progress, and prints which context waits for which.
 final class Watchdog: Sendable {
     private struct Beat {
         let time: ContinuousClock.Instant
@@ -13,9 +13,9 @@ final class Watchdog: Sendable {
     // nonisolated(unsafe): a dispatch source may be used on any thread, though the protocol does not say so.
     private nonisolated(unsafe) let timer: any DispatchSourceTimer
 
-    /// Makes one that does not watch yet.
+    /// Makes a watchdog that does not watch yet.
     ///
-    /// - Parameter limit: How long a worker may take between two beats, in seconds.
+    /// - Parameter limit: The longest time between two beats of a worker, in seconds.
     init(limit: Double) {
         self.limit = .seconds(limit)
         timer = DispatchSource.makeTimerSource(queue: .global())
@@ -30,13 +30,13 @@ final class Watchdog: Sendable {
 
     func stop() { timer.cancel() }
 
-    /// Tells that a worker is alive.
+    /// Reports that a worker is alive.
     func beat(_ worker: Int, _ doing: StaticString) {
         let beat = Beat(time: .now, doing: doing)
         beats.withLock { $0[worker] = beat }
     }
 
-    /// Tells that a worker has finished.
+    /// Reports that a worker has finished.
     func leave(_ worker: Int) { _ = beats.withLock { $0.removeValue(forKey: worker) } }
 
     private func look() {

@@ -1,8 +1,8 @@
 import CoreData
 
-/// Fetches of several statements while others save: each answer is of one moment.
+/// Fetches of several statements while others save: each result is of one moment.
 ///
-/// Teams count their members and their marks. Members change teams, and teams change marks, together with the counts.
+/// Each team has counts of its members and its marks. Members and marks change together with these counts.
 enum Answers: Scenario {
     static let name = "answers"
     static let summary = "fetches of several statements while others save; each answer is of one moment"
@@ -72,7 +72,7 @@ enum Answers: Scenario {
         }
     }
 
-    /// Moves a member to another team, and adds a mark to the first team or takes it off.
+    /// Moves a member to another team, and adds a mark to the first team or removes it.
     private static func move(
         _ from: NSManagedObjectID,
         _ to: NSManagedObjectID,
@@ -96,10 +96,10 @@ enum Answers: Scenario {
 
     // MARK: - Reading
 
-    /// Asks for teams that count wrongly, which there are at no moment.
+    /// Fetches teams whose counts are wrong. There are none at any moment.
     ///
-    /// The store for PostgreSQL evaluates `MATCHES` in the process, and with it all that stands beside it in an OR. So it reads the teams, then
-    /// their members, and then their marks.
+    /// The store for PostgreSQL evaluates `MATCHES` in the process, together with everything beside it in an OR. So
+    /// it reads the teams, then their members, and then their marks.
     private static func read(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         let request = NSFetchRequest<Node>(entityName: "Node")
         request.predicate = NSPredicate(

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Units of work append unique numbers to lists and read lists.
 ///
-/// What they read tells who was before whom, and the history must be one that the isolation promised can have.
+/// The reads show which transaction came before which. The history must be one that the promised isolation allows.
 enum Append: Scenario {
     static let name = "append"
     static let summary = "appends to lists and reads them; the history must have no forbidden cycle"
@@ -21,7 +21,7 @@ enum Append: Scenario {
             Sabotage("leak-aborted", "aborted read"), Sabotage("unpinned", "read skew within a version"),
         ] + Sabotage.ofGuard("no-reliance-lock", "write skew among checked", store: .postgresql)
 
-    /// Lists that are no longer used, so that none grows without end.
+    /// There are so many lists because they go out of use one after the other, so that none grows without end.
     private static let lists = 1_000
 
     static func run(_ run: Run) throws {
@@ -49,7 +49,7 @@ enum Append: Scenario {
         return Data(history.jsonLines.utf8)
     }
 
-    /// Has contexts of this process append and read until the time is over.
+    /// Lets contexts of this process append and read until the time is over.
     private static func work(_ run: Run, _ stacks: [NSPersistentStoreCoordinator]) -> History {
         let window = Atomic(0)
         let whole = Locked(History())
@@ -110,15 +110,15 @@ enum Append: Scenario {
         let unpinned = stack.context(policy)
         let pinned = try worker.pinned(stack.context(policy), worker.number)
         let size = max(worker.run.knob(keys), 1)
-        // No other worker of any process has the same one.
+        // No other worker of any process uses the same numbers.
         let workers = worker.run.options.contexts
         var element = worker.run.machine * workers + worker.number
         let processes = Machine.count(worker.run)
         while !worker.isOver {
             worker.beat("a transaction")
-            // Processes do about as much as each other, and so are at the same lists.
+            // The processes do about as much as each other, so that they work on the same lists.
             let start = window.add(processes, ordering: .relaxed).newValue / 200
-            // Half of them have the store check what they have only read, which makes them serialisable.
+            // Half of the transactions have the store check what they have only read, which makes them serialisable.
             var transaction = History.Transaction(
                 isChecked: worker.stream.chance(0.5),
                 isPinned: (worker.run.options.pinned || worker.stream.chance(0.5)) && pinned != nil
@@ -130,11 +130,11 @@ enum Append: Scenario {
                 try worker.time("save") {
                     try context.performAndWait {
                         context.reset()
-                        // A context keeps no object that nobody holds and that is unchanged.
+                        // A context keeps no unchanged object that has no other reference.
                         var held: [Register] = []
                         defer { withExtendedLifetime(held) {} }
                         for _ in 0..<count {
-                            // Others commit between two reads: a version must not show that.
+                            // Others commit between two reads, which a pinned version must not show.
                             if transaction.isPinned, !held.isEmpty, worker.stream.chance(0.3) {
                                 usleep(useconds_t(worker.stream.below(1500)))
                             }

@@ -1,7 +1,7 @@
 import CoreData
 import StrataLocks
 
-/// Contexts move money between accounts; nothing may be lost, and every reader must see the total.
+/// Contexts move money between accounts. Nothing may be lost, and every reader must see the total.
 enum Bank: Scenario {
     static let name = "bank"
     static let summary = "moves money between accounts: each balance is the sum of acknowledged transfers"
@@ -22,7 +22,7 @@ enum Bank: Scenario {
         + Sabotage.ofGuard("no-lock-order", "because of deadlocks", store: .postgresql)
         + Sabotage.ofGuard("no-publication-order", "the row cache has", store: .postgresql)
         + serverSabotages
-    /// For saves that the server loses, or whose end it does not report.
+    /// The guards for saves that the server loses, or whose outcome it does not report.
     private static let serverSabotages =
         Sabotage.ofGuard("no-version-marks", "that the server has lost", store: .postgresql)
         + Sabotage.ofGuard("no-doubt-asking", "what a save in doubt", store: .postgresql)
@@ -46,7 +46,7 @@ enum Bank: Scenario {
         }
         try settle(run, stacks[0], moved)
         for stack in stacks { try run.close(stack) }
-        // All of them lock accounts in one order, so none waits for another one that waits for it.
+        // All transactions lock accounts in the same order, so no two of them wait for each other.
         let ended = run.kind == .postgresql ? try DatabasePlace.deadlocks() - deadlocks : 0
         if ended > 0 { run.find("the server has ended \(ended) transactions because of deadlocks") }
         try run.audit()
@@ -59,9 +59,9 @@ enum Bank: Scenario {
         return try JSONEncoder().encode(moved)
     }
 
-    /// Has contexts of this process move money and look at it until the time is over.
+    /// Lets contexts of this process move money and read the balances until the time is over.
     ///
-    /// - Returns: What was acknowledged, by account.
+    /// - Returns: The acknowledged sum of each account.
     private static func work(_ run: Run, _ stacks: [NSPersistentStoreCoordinator], _ size: Int) -> [Int64] {
         let moved = Locked(Array(repeating: Int64(0), count: size))
         let writers = run.options.contexts
@@ -108,12 +108,14 @@ enum Bank: Scenario {
 
     /// Moves money until the end.
     ///
+    /// A conflict is counted, and its transfer is given up.
+    ///
     /// - Parameters:
-    ///   - worker: Who does it.
-    ///   - stack: Where.
+    ///   - worker: The worker.
+    ///   - stack: The coordinator.
     ///   - size: The number of accounts.
-    /// - Returns: What was acknowledged, by account.
-    /// - Throws: Whatever is no conflict.
+    /// - Returns: The acknowledged sum of each account.
+    /// - Throws: Errors other than conflicts.
     private static func transfer(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ size: Int) throws -> [Int64]
     {
         let context = stack.context(worker.run.isSabotaged("overwrite") ? .overwrite : .error)
@@ -154,9 +156,9 @@ enum Bank: Scenario {
         }
     }
 
-    /// Sums all accounts in one fetch, again and again: each must see one state of the store.
+    /// Sums all accounts in one fetch, again and again. Each sum must be of one state of the store.
     ///
-    /// Where a context can be pinned, it then reads them one by one as well: all must be of that state.
+    /// A context that can be pinned also reads the accounts one by one. All of them must be of the pinned state.
     private static func audit(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ size: Int) throws {
         let context = stack.context()
         let pinned = try worker.pinned(stack.context(), worker.number - worker.run.options.contexts)
@@ -178,7 +180,7 @@ enum Bank: Scenario {
         }
     }
 
-    /// The sum of all accounts, as one fetch sees it.
+    /// The sum of all accounts, computed by one fetch.
     static func total(_ context: NSManagedObjectContext) throws -> Int64 {
         let sum = NSExpressionDescription()
         sum.name = "total"
@@ -195,11 +197,11 @@ enum Bank: Scenario {
         }
     }
 
-    /// The sum of all accounts in a pinned context, each read by itself.
+    /// The sum of all accounts, read one by one in a pinned context.
     private static func sumOneByOne(_ ids: [NSManagedObjectID], _ context: NSManagedObjectContext) throws -> Int64 {
         context.performAndWait { context.reset() }
         var sum: Int64 = 0
-        // Each in a block of its own, between which others save.
+        // Each read has its own block, and others save between the blocks.
         for id in ids {
             sum += try context.performAndWait {
                 guard let account = try context.existingObject(with: id) as? Account else {
@@ -211,7 +213,7 @@ enum Bank: Scenario {
         return sum
     }
 
-    /// Compares the store with what was acknowledged.
+    /// Compares the store with the acknowledged transfers.
     static func settle(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ moved: [Int64]) throws {
         let context = stack.context()
         let request = NSFetchRequest<Account>(entityName: "Account")

@@ -1,12 +1,12 @@
 import CoreData
 
-/// A save that ends in doubt and that its context makes again: what it stores is there once.
+/// A save ends in doubt, and its context repeats it. The saved objects must be there exactly once.
 ///
-/// The answer to its commit is lost, and the server cannot be asked for it at first.
+/// The answer to its commit is lost, and at first the server cannot be asked for the outcome.
 enum DoubtfulSave {
-    /// Makes a save that was committed, and one that was not.
+    /// Makes one save that was committed, and one that was not.
     ///
-    /// - Throws: Errors that have nothing to do with it.
+    /// - Throws: Errors that have nothing to do with the doubt.
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         run.watchdog.beat(-1, "a save in doubt")
         defer { run.watchdog.leave(-1) }
@@ -28,7 +28,7 @@ enum DoubtfulSave {
                 run.find("a save whose answer was lost is not in doubt")
                 continue
             }
-            // As any program does after an error of the environment.
+            // Any program repeats a save after an error of the environment.
             do { try context.performAndWait { () throws in try context.save() } } catch {
                 run.find("what a save in doubt has stored cannot be saved again: \(describe(error))")
                 continue

@@ -1,15 +1,17 @@
 import CoreData
 
-/// A save that the server has acknowledged and lost, as after a failover or a restore: the next one is a conflict.
+/// A save is acknowledged and then lost by the server, as after a failover or a restore. The next save must be a
+/// conflict.
 ///
-/// Others have changed the row meanwhile, so that a count of its versions would be the same.
+/// Another context has changed the row meanwhile, so that a plain count of its versions would be the same.
 enum LostSave {
     private static let lost: Int64 = 5
     private static let others: Int64 = 3
 
-    /// Lets the first account lose a save, and changes it meanwhile; in the end it holds what it has held before.
+    /// Makes the server lose a save of the first account, and changes the account meanwhile. At the end its balance
+    /// is as before.
     ///
-    /// - Throws: Errors that have nothing to do with it.
+    /// - Throws: Errors that have nothing to do with the lost save.
     static func run(_ run: Run) throws {
         let stacks = [try run.open(), try run.open()]
         run.watchdog.beat(-1, "a save that the server loses")
@@ -20,7 +22,7 @@ enum LostSave {
             account.balance += lost
             try mine.save()
         }
-        // As the row was before, with a version as it had before.
+        // The row gets the value and the version back that it had before.
         try DatabasePlace.openTransaction(
             """
             UPDATE account SET balance = balance - \(lost), strata_version = strata_version - (1::bigint << 28)
@@ -54,7 +56,7 @@ enum LostSave {
         for stack in stacks { try run.close(stack) }
     }
 
-    /// The first account, which is no fault.
+    /// The first account, realised.
     private static func account(_ context: NSManagedObjectContext) throws -> Account {
         let id = try Bank.accountIDs(context)[0]
         return try context.performAndWait { () throws -> Account in

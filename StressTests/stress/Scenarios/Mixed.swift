@@ -2,7 +2,7 @@ import CStrataSQLite
 import CoreData
 import LoadFigures
 
-/// Small saves beside readers: how long each takes, and that none takes out of all proportion.
+/// Small saves beside readers. The scenario measures how long each takes, and no save may take out of all proportion.
 enum Mixed: Scenario {
     static let name = "mixed"
     static let summary = "small saves beside readers: the slowest in a hundred takes less than 20 times the usual"
@@ -41,8 +41,8 @@ enum Mixed: Scenario {
 
     /// Loads a row, changes it and saves it, again and again, and compares the times.
     ///
-    /// Without the time that the thread had to wait for a processor: readers that have one are not in the framework's hands, and
-    /// nor is what else the machine does. Whoever waits for a lock, a queue or the disk waits by himself.
+    /// The time in which the thread waited for a processor is left out: the framework does not control which threads
+    /// have a processor, or what else the machine does. Waits for a lock, a queue or the disk count.
     private static func save(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -105,13 +105,14 @@ enum Mixed: Scenario {
             }
             worker.tally.count("reads")
             let rest = worker.run.knob(rest)
-            // Never in step with the others.
+            // The pause is random, so that readers do not run in step.
             if rest > 0 { usleep(UInt32(500 * rest + worker.stream.below(1_000 * rest))) }
         }
     }
 
-    /// Takes the lock of the file now and then, as another process might: so often that more than one save in a hundred meets it, also
-    /// where saves are fast.
+    /// Takes the lock of the file now and then, as another process might.
+    ///
+    /// It does so often that more than one save in a hundred has to wait for it, even where saves are fast.
     private static func stall(_ worker: Worker) throws {
         var connection: OpaquePointer?
         sqlite3_open(worker.run.storeURL.path, &connection)

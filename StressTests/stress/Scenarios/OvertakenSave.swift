@@ -1,9 +1,9 @@
 import CoreData
 import StrataLocks
 
-/// Two saves of one row that the row cache is told of in the other order: what counts is which of them was committed last.
+/// The row cache is notified of two saves of one row in the wrong order. The one that was committed last must win.
 ///
-/// Only an engine that commits saves side by side lets one overtake another.
+/// A save can overtake another only in an engine that commits saves side by side.
 enum OvertakenSave {
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         run.watchdog.beat(-1, "a save that is overtaken")
@@ -11,7 +11,7 @@ enum OvertakenSave {
         let (slow, quick) = (stack.context(), stack.context())
         quick.stalenessInterval = 0
         let id = try Bank.accountIDs(slow)[0]
-        // Committed, and not told of yet.
+        // The save is committed, but the row cache is not notified yet.
         let held = FaultPoints.hold(at: "save.committed")
         defer { FaultPoints.clear() }
         let done = DispatchSemaphore(value: 0)
@@ -21,7 +21,7 @@ enum OvertakenSave {
             done.signal()
         }
         guard held.waitForArrival(run.options.stall) else { throw StressError("a save does not come to its commit") }
-        // The sum of all accounts stays as it was.
+        // With this amount the sum of all accounts stays the same.
         try add(-1, to: id, quick)
         held.release()
         guard done.wait(timeout: .now() + run.options.stall) == .success else {
@@ -35,7 +35,7 @@ enum OvertakenSave {
         }
         if cached != stored {
             run.find(
-                "the row cache has \(cached) for an account, and the store \(stored): an earlier save was told of last"
+                "the row cache has \(cached) for an account, and the store \(stored): it heard of an earlier save last"
             )
         }
         run.count("overtaken")

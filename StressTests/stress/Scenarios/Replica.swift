@@ -1,9 +1,9 @@
 import CoreData
 
-/// Saves on the primary, and reads on a replica that is always behind: whoever has saved sees it there.
+/// Saves on the primary, and reads on a replica that is always behind. A coordinator must see its own saves there.
 enum Replica: Scenario {
     static let name = "replica"
-    static let summary = "saves, and then reads on a replica that is behind; everybody sees what he has saved"
+    static let summary = "saves, and then reads on a replica that is behind; each worker sees what it has saved"
     static let stores: [StoreKind] = []
     static let runsOnPostgreSQL = true
     static let work = (figure: "reads", floor: 100)
@@ -13,7 +13,7 @@ enum Replica: Scenario {
     static let sabotages = Sabotage.ofGuard("no-replica-wait", "is read after", store: .postgresql)
 
     static func run(_ run: Run) throws {
-        // What waits for nobody is sent to the replica five times in a second.
+        // Without this setting, commits would be sent to the replica only five times a second.
         let primary = try DatabaseServer(run.folder.appendingPathComponent("primary"), ["synchronous_commit=on"])
         defer { primary.stop() }
         let replica = try DatabaseServer(
@@ -27,7 +27,7 @@ enum Replica: Scenario {
             let stack = try run.open(DatabasePlace.options(replica: place))
             try Bank.open(stack, run.options.contexts)
             let ids = try Bank.accountIDs(stack.context())
-            // Those who look after the replica have begun.
+            // The sessions that check the replica have begun.
             let before = try replica.transactions()
             run.race(run.options.contexts) { worker in try work(worker, stack, ids[worker.number]) }
             try run.close(stack)
@@ -36,7 +36,7 @@ enum Replica: Scenario {
         }
     }
 
-    /// Changes an account that nobody else has, and reads it on the replica.
+    /// Changes an account that no other worker uses, and reads it on the replica.
     private static func work(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ id: NSManagedObjectID) throws {
         let context = stack.context()
         let request = NSFetchRequest<Account>(entityName: "Account")

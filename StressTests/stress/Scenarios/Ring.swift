@@ -1,6 +1,6 @@
 import CoreData
 
-/// Contexts rotate places in a ring of objects; there is always one ring through all of them.
+/// Contexts rotate objects in a ring. There must always be one ring through all objects.
 enum Ring: Scenario {
     static let name = "ring"
     static let summary = "rotates to-one relationships in threes: one ring through all objects, inverses agree"
@@ -36,7 +36,7 @@ enum Ring: Scenario {
         }
     }
 
-    /// Makes a → b → c → d into a → c → b → d, until the end.
+    /// Changes a → b → c → d to a → c → b → d, again and again, until the end.
     private static func rotate(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context(worker.run.isSabotaged("overwrite") ? .overwrite : .error)
         let ids = try Bank.accountIDs(context)
@@ -48,7 +48,7 @@ enum Ring: Scenario {
                     try context.performAndWait {
                         guard let a = try context.existingObject(with: start) as? Account, let b = a.next,
                             let c = b.next, let d = c.next, Set([a, b, c, d]).count == 4
-                            // Read at different times, which is allowed: the save would find out.
+                            // The objects were read at different times, which is allowed. The save would notice.
                         else { return context.reset() }
                         a.next = c
                         c.next = b
@@ -88,12 +88,12 @@ enum Ring: Scenario {
         }
     }
 
-    /// What is wrong with a ring.
+    /// The fault of a ring; `nil` if there is none.
     private static func flaw<ID: Hashable>(_ next: [ID: ID], _ previous: [ID: ID], _ count: Int) -> String? {
         guard next.count == count, let start = next.keys.first else { return "the ring has \(next.count) links" }
         let odd = next.filter { previous[$0.value] != $0.key }
         if !odd.isEmpty {
-            let links = odd.prefix(4).map { "\($0) → \($1) ← \(previous[$1].map { "\($0)" } ?? "nobody")" }
+            let links = odd.prefix(4).map { "\($0) → \($1) ← \(previous[$1].map { "\($0)" } ?? "nothing")" }
             return "in the ring \(odd.count) inverses disagree: \(links.joined(separator: ", "))"
         }
         var (at, steps) = (start, 0)

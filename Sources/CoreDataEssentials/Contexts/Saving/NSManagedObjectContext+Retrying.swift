@@ -31,10 +31,11 @@ extension NSManagedObjectContext {
     ///   - limit: The greatest number of times to run the block again; 0 for never.
     ///   - block: The work to do. The context is saved when the block returns.
     /// - Returns: The value that the last run of the block returned.
-    /// - Throws: The error that the block throws, and the errors of ``save()``; the conflict (133020 or 133021) of the
-    ///   last run; `CancellationError` if the task was cancelled; `persistentStoreOperation` (134070) if the context
-    ///   had unsaved changes before the call, since a conflict would drop them. In all other cases the context has no
-    ///   changes afterwards, and the undo stack is empty.
+    /// - Throws: The error that the block throws, and the errors of ``save()``; the conflict (133020 or 133021) of
+    ///   the last run; `CancellationError` if the task was cancelled.
+    ///   `persistentStoreOperation` (134070) means that the context had unsaved changes before the call, since a
+    ///   conflict would drop them. In all other cases the context has no changes afterwards, and the undo stack is
+    ///   empty.
     nonisolated(nonsending) public func perform<T>(
         retrying limit: Int,
         _ block: sending @escaping () throws -> sending T

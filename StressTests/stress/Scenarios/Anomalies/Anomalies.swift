@@ -1,7 +1,8 @@
 import CoreData
 
-/// The classic anomalies, each in all orders of its steps, under all policies: what is prevented and what is not must be
-/// exactly what is published.
+/// The classic anomalies, each in all orders of its steps, under all policies.
+///
+/// Those that happen and those that are prevented must be exactly those of the published table.
 enum Anomalies: Scenario {
     static let name = "anomalies"
     static let summary = "ten classic anomalies in all orders of their steps; the table must be the published one"
@@ -12,8 +13,8 @@ enum Anomalies: Scenario {
         + Sabotage.ofGuard("no-revival-check", "have brought a row back")
         + Sabotage.ofGuard("no-revival-check", "have brought a row back", store: .memory) + historySabotages
     private static let historySabotages =
-        Sabotage.ofGuard("no-change-watching", "is not told", store: .postgresql)
-        + Sabotage.ofGuard("no-wake-up", "nobody woke", store: .postgresql)
+        Sabotage.ofGuard("no-change-watching", "is not notified", store: .postgresql)
+        + Sabotage.ofGuard("no-wake-up", "no wake-up", store: .postgresql)
 
     /// How the contexts of a case work.
     private struct Mode {
@@ -40,16 +41,16 @@ enum Anomalies: Scenario {
         Mode(name: "siblings, error policy", isTree: true, parentPolicy: .error),
     ]
 
-    /// What happens in some order of the steps: the published table.
+    /// The published table: the anomalies that happen in some order of the steps.
     ///
-    /// Whatever a mode does not name is prevented.
+    /// An anomaly that a mode does not name is prevented.
     private static let happening: [String: Set<String>] = [
         "error policy": ["PMP", "G-single", "G2-item", "G2"],
         "error, detecting": ["PMP", "G-single", "G2"],
         "error, pinned": ["G2-item", "G2"],
         "error, pinned, two coordinators": ["G2-item", "G2"],
         "error, two coordinators": ["PMP", "G-single", "G2-item", "G2"],
-        // These two give up single writes, so that half of a transaction remains.
+        // These two policies give up single writes, so half of a transaction can remain.
         "store trump": ["G0", "PMP", "P4", "G-single", "G2-item", "G2"],
         "rollback": ["G0", "PMP", "P4", "G-single", "G2-item", "G2"],
         "object trump": ["PMP", "P4", "G-single", "G2-item", "G2"],
@@ -63,7 +64,7 @@ enum Anomalies: Scenario {
         var number: Int64 = 0
         // Stores in memory can be neither shared nor pinned.
         let possible = modes.filter { run.kind.isShared || $0.coordinators == 1 && !$0.isPinned }
-        // What others are told is seen with a history only.
+        // Only a history shows which saves others are notified of.
         if !historySabotages.contains(where: { run.isSabotaged($0.name) }) {
             try tryAll(possible, run, stacks, nil, &number)
         }
@@ -71,7 +72,7 @@ enum Anomalies: Scenario {
         for stack in stacks { try run.close(stack) }
         try run.audit()
         guard run.kind == .postgresql else { return }
-        // With a history one coordinator hears of the other, which changes what can be seen there.
+        // With a history, one coordinator is notified of the other's saves, which changes what can be seen there.
         let place = run.folder.appendingPathComponent("recorded.sqlite")
         let recording = try (0..<2).map { _ in try run.open(SavesOfOthers.options, at: place) }
         let others = SavesOfOthers(run, recording)
@@ -85,11 +86,12 @@ enum Anomalies: Scenario {
     ///
     /// - Parameters:
     ///   - modes: The modes.
-    ///   - run: What finds.
+    ///   - run: The run, which collects the findings.
     ///   - stacks: The coordinators, on one store.
-    ///   - others: What waits until each coordinator has heard of the others' saves; `nil` if nothing tells of them.
+    ///   - others: Waits until each coordinator is notified of the others' saves; `nil` if there are no
+    ///     notifications.
     ///   - number: The number of the last trial.
-    /// - Throws: What is no conflict.
+    /// - Throws: Errors other than conflicts.
     private static func tryAll(
         _ modes: [Mode],
         _ run: Run,
@@ -98,7 +100,7 @@ enum Anomalies: Scenario {
         _ number: inout Int64
     ) throws {
         for mode in modes {
-            /// By case, an order with the fewest turns in which it happens.
+            /// For each case, an order in which it happens, with as few turns as possible.
             var happened: [String: [Int]] = [:]
             var used = mode
             if run.isSabotaged("swapped-policy"), mode.name == "error policy" { used.policy = .overwrite }
@@ -129,7 +131,8 @@ enum Anomalies: Scenario {
                 }
             }
             var expected = (happening[mode.name] ?? []).intersection(tried.map(\.name))
-            // Without a history nothing tells of the other coordinator there: what is cached stays as it was read.
+            // Without a history, nothing notifies one coordinator of the other's saves, so cached rows stay as they
+            // were read.
             if run.kind == .postgresql, mode.coordinators > 1, others == nil { expected.remove("G-single") }
             let names = Set(happened.keys)
             if names != expected {
@@ -148,19 +151,19 @@ enum Anomalies: Scenario {
         run.watchdog.leave(0)
     }
 
-    /// How often another transaction's turn comes.
+    /// How often the turn passes to another transaction.
     private static func turns(_ order: [Int]) -> Int { zip(order, order.dropFirst()).count { $0 != $1 } }
 }
 
-/// One order of a case's steps, on fresh rows and fresh contexts.
+/// One order of a case's steps, on new rows and in new contexts.
 private final class AnomalyTrial {
     private let number: Int64
     private let contexts: [NSManagedObjectContext]
-    /// By transaction, the IDs of x and y for its coordinator.
+    /// For each transaction, the IDs of x and y for its coordinator.
     private let ids: [[String: NSManagedObjectID]]
-    /// Whoever knows the state in the end: the parent, or a context of its own.
+    /// The context that reads the state at the end: the parent, or a separate one.
     private let witness: NSManagedObjectContext
-    /// What a transaction has read, to keep the objects alive.
+    /// The objects that transactions have read; they are kept alive.
     private var held: [NSManagedObject] = []
     var detects = false
     var others: SavesOfOthers?

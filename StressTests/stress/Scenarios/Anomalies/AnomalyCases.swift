@@ -2,17 +2,17 @@
 enum AnomalyStep: Sendable {
     case read([String])
     case write([String: Int64])
-    /// Adds one to what was read last.
+    /// Adds one to the value that was read last.
     case increment(String)
     /// Counts the rows with a value of 30.
     case scan
-    /// Inserts one.
+    /// Inserts a row with that value.
     case insert
     case save
     case rollback
 }
 
-/// What came of one order of a case's steps.
+/// The outcome of one order of a case's steps.
 struct AnomalyOutcome {
     struct Part {
         /// The values read by name, in order.
@@ -23,21 +23,21 @@ struct AnomalyOutcome {
         func read(_ name: String) -> Int64? { reads.last { $0.name == name }?.value }
     }
 
-    /// By transaction.
+    /// The part of each transaction.
     var parts: [Part]
-    /// The order in which saves succeeded.
+    /// The transactions in the order in which their saves succeeded.
     var saved: [Int] = []
-    /// The values in the end.
+    /// The values at the end.
     var final: [String: Int64] = [:]
 }
 
-/// One of the classic anomalies: transactions of fixed steps, and how to tell that it has happened.
+/// One of the classic anomalies: transactions of fixed steps, and a test that shows whether it has happened.
 struct AnomalyCase: Sendable {
     let name: String
     let scripts: [[AnomalyStep]]
     let hasHappened: @Sendable (AnomalyOutcome) -> Bool
 
-    /// Dirty write: two transactions that both succeed, each with one of its two writes.
+    /// Dirty write: both transactions succeed, each with one of its two writes.
     private static let g0 = AnomalyCase(
         name: "G0",
         scripts: [
@@ -45,19 +45,19 @@ struct AnomalyCase: Sendable {
         ],
         hasHappened: { $0.saved.count == 2 && $0.final["x"] != $0.final["y"] }
     )
-    /// Reading what is then rolled back.
+    /// Reads a value that is then rolled back.
     private static let g1a = AnomalyCase(
         name: "G1a",
         scripts: [[.write(["x": 101]), .rollback], [.read(["x"]), .read(["x"])]],
         hasHappened: { $0.parts[1].reads.contains { $0.value == 101 } }
     )
-    /// Reading what is overwritten before the save.
+    /// Reads a value that is overwritten before the save.
     private static let g1b = AnomalyCase(
         name: "G1b",
         scripts: [[.write(["x": 101]), .write(["x": 11]), .save], [.read(["x"]), .read(["x"])]],
         hasHappened: { $0.parts[1].reads.contains { $0.value == 101 } }
     )
-    /// Each reads what the other writes.
+    /// Each transaction reads what the other writes.
     private static let g1c = AnomalyCase(
         name: "G1c",
         scripts: [
@@ -65,7 +65,7 @@ struct AnomalyCase: Sendable {
         ],
         hasHappened: { $0.saved.count == 2 && $0.parts[0].read("y") == 22 && $0.parts[1].read("x") == 11 }
     )
-    /// What was seen of a transaction vanishes: an older value is read after a newer one.
+    /// The effect of a transaction vanishes: an older value is read after a newer one.
     private static let otv = AnomalyCase(
         name: "OTV",
         scripts: [
@@ -78,7 +78,7 @@ struct AnomalyCase: Sendable {
             return ageOfY < ageOfX
         }
     )
-    /// The same predicate gives another answer.
+    /// The same predicate returns another result.
     private static let pmp = AnomalyCase(
         name: "PMP",
         scripts: [[.scan, .scan], [.insert, .save]],
@@ -96,7 +96,7 @@ struct AnomalyCase: Sendable {
         scripts: [[.read(["x"]), .read(["y"])], [.write(["x": 12, "y": 22]), .save]],
         hasHappened: { $0.parts[0].read("x") == 10 && $0.parts[0].read("y") == 22 }
     )
-    /// Write skew: each writes one of two values that both have read.
+    /// Write skew: each transaction writes one of two values that both have read.
     private static let g2Item = AnomalyCase(
         name: "G2-item",
         scripts: [
@@ -104,7 +104,7 @@ struct AnomalyCase: Sendable {
         ],
         hasHappened: { $0.saved.count == 2 && $0.parts[0].read("y") == 20 && $0.parts[1].read("x") == 10 }
     )
-    /// Write skew over a predicate: each finds nothing, and inserts.
+    /// Write skew over a predicate: each transaction finds nothing, and inserts.
     private static let g2 = AnomalyCase(
         name: "G2",
         scripts: [[.scan, .insert, .save], [.scan, .insert, .save]],
@@ -113,10 +113,10 @@ struct AnomalyCase: Sendable {
 
     static let all = [g0, g1a, g1b, g1c, otv, pmp, p4, gSingle, g2Item, g2]
 
-    /// Every order of the steps that keeps that of each transaction, as the number of the transaction whose turn it is.
+    /// Every order of the steps that keeps the order of each transaction, as the numbers of the transactions in turn.
     var orders: [[Int]] { Interleavings(scripts.map(\.count)).all }
 
-    /// One order, a step a line.
+    /// The steps of one order, one a line.
     func listing(_ order: [Int]) -> String {
         var done = scripts.map { _ in 0 }
         return order.map { turn in

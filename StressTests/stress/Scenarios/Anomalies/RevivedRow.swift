@@ -1,8 +1,8 @@
 import CoreData
 
-/// Two contexts bring back one row that a third one has deleted: the second merges into what the first has stored.
+/// Two contexts bring back a row that a third one has deleted. The second must merge into what the first has stored.
 enum RevivedRow {
-    /// Lets something happen after conflicts were resolved, and before the save is made again.
+    /// Calls a block after conflicts were resolved, and before the save is tried again.
     private final class InterruptedPolicy: NSMergePolicy {
         private let interrupt: @Sendable () throws -> Void
 
@@ -19,7 +19,9 @@ enum RevivedRow {
 
     /// Brings one row back twice.
     ///
-    /// - Throws: Errors that have nothing to do with it.
+    /// The second save must succeed, and keep the change of the first.
+    ///
+    /// - Throws: Errors that have nothing to do with the row.
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         run.watchdog.beat(0, "a row that two bring back")
         defer { run.watchdog.leave(0) }
@@ -33,7 +35,8 @@ enum RevivedRow {
         let (first, second, third) = (stack.context(.mergeByPropertyObjectTrump), stack.context(), stack.context())
         try first.performAndWait { () throws in try account(id, first).number = -2 }
         try second.performAndWait { () throws in
-            // The second finds that the row has gone, and then, when it saves again, that it is there.
+            // The second save first finds that the row has gone, and then, when it is tried again, that the row is
+            // there.
             second.mergePolicy = InterruptedPolicy { try first.performAndWait { () throws in try first.save() } }
             try account(id, second).balance = 2
         }

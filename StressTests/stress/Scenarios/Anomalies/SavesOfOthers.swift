@@ -1,10 +1,11 @@
 import CoreData
 
-/// Waits until all coordinators of a store with a history have heard of what was saved, as a program does that looks at the notification.
+/// Waits until all coordinators of a store with a history are notified of the saves, as a program that uses the
+/// notification does.
 ///
-/// It is posted when rows that others have changed are read anew.
+/// The notification is posted when rows that others have changed have been read anew.
 final class SavesOfOthers: @unchecked Sendable {
-    // @unchecked Sendable: what changes is guarded by the condition, or belongs to the thread that waits.
+    // @unchecked Sendable: the mutable state is guarded by the condition, or belongs to the thread that waits.
 
     static var options: [AnyHashable: Any] {
         [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
@@ -13,15 +14,15 @@ final class SavesOfOthers: @unchecked Sendable {
     private let run: Run
     private let stacks: [NSPersistentStoreCoordinator]
     private let condition = NSCondition()
-    /// The number of the last transaction that each has heard of.
+    /// The number of the last transaction of which each coordinator was notified.
     private var heard: [Int64]
     private var tokens: [any NSObjectProtocol] = []
-    /// How long it took, in seconds.
+    /// How long each wait took, in seconds.
     private var waits: [Double] = []
     private var isDeaf = false
-    /// In seconds: who is not woken up looks once a second, and has looked a moment ago.
+    /// In seconds. Without a wake-up a coordinator looks once a second, and it has just looked.
     private static let slow = 0.5
-    /// So many waits tell whether somebody wakes the others up.
+    /// After so many waits it is clear whether the coordinators are woken up.
     private static let telling = 20
 
     init(_ run: Run, _ stacks: [NSPersistentStoreCoordinator]) {
@@ -48,7 +49,7 @@ final class SavesOfOthers: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Waits until all have heard of all that is saved.
+    /// Waits until all coordinators are notified of everything that is saved.
     func hear() throws {
         guard !isDeaf else { return }
         let token = stacks[0].currentPersistentHistoryToken(fromStores: nil)
@@ -59,7 +60,7 @@ final class SavesOfOthers: @unchecked Sendable {
         defer { condition.unlock() }
         while let least = heard.min(), least < last {
             guard condition.wait(until: end) else {
-                run.find("a coordinator is not told of number \(last), but of \(least) only")
+                run.find("a coordinator is not notified of number \(last), but of \(least) only")
                 isDeaf = true
                 return
             }
@@ -68,15 +69,15 @@ final class SavesOfOthers: @unchecked Sendable {
         if waits.count == Self.telling { judge() }
     }
 
-    /// Looks at how long it took.
+    /// Checks how long the waits took.
     private func judge() {
         let middle = waits.sorted()[waits.count / 2]
         guard middle > Self.slow else { return }
-        run.find("half of \(waits.count) saves were heard of after \(middle) s only: nobody woke the others up")
+        run.find("half of \(waits.count) saves were noticed after \(middle) s only: there was no wake-up")
         isDeaf = true
     }
 
-    /// Tells how often it has waited.
+    /// Reports how often it has waited.
     func end() {
         run.count("heard", waits.count)
     }

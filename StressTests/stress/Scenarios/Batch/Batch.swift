@@ -1,6 +1,6 @@
 import CoreData
 
-/// Batches beside contexts that have the same rows: stepped programs against an oracle, then a race.
+/// Batches beside contexts that have the same rows: first stepped programs against an oracle, then a race.
 enum Batch: Scenario {
     static let name = "batch"
     static let summary = "batch inserts, updates and deletions beside contexts with the same rows, against an oracle"
@@ -17,7 +17,7 @@ enum Batch: Scenario {
         ] + Sabotage.ofGuard("no-invalidation", "a context that follows")
 
     static func run(_ run: Run) throws {
-        // The history has to tell what batches do as well, which the verifier checks in the end.
+        // The history must record batches as well, which the verifier checks at the end.
         let stack = try run.open(options(run))
         let middle = run.start + (run.end - run.start) / 2
         let programs = SteppedPrograms(run, length: run.knob(length)) { stream in
@@ -26,7 +26,7 @@ enum Batch: Scenario {
         try programs.run(0, until: middle)
         run.watchdog.leave(0)
         if run.options.program == nil {
-            // The places that it goes to are in the other engines.
+            // The fault points for this are in the other engines.
             if run.kind != .postgresql { try BatchPoints.run(run, stack) }
             try BatchProgram.clear(stack)
             try BatchRace.run(run, stack)
@@ -41,7 +41,7 @@ enum Batch: Scenario {
         return try JSONEncoder().encode(try BatchRace.takePart(run, stack))
     }
 
-    /// The history feeds what follows other processes as well.
+    /// The history also feeds the contexts that follow other processes.
     private static func options(_ run: Run) -> [AnyHashable: Any]? {
         guard run.kind.isShared else { return nil }
         return [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]

@@ -1,7 +1,8 @@
-/// What a store should hold after batches, and what contexts should show of it, told by dictionaries: shares nothing with the
-/// framework.
+/// A model of a store after batches, and of the contexts on it, made of dictionaries.
+///
+/// It shares no code with the framework.
 struct BatchOracle {
-    /// A row, by a number that the oracle has given it.
+    /// A row; the oracle has given it a number.
     struct Row: Equatable {
         var version = 1
         var code: Int64
@@ -11,7 +12,7 @@ struct BatchOracle {
         var friend: Int64?
     }
 
-    /// What a row of a batch insert is given.
+    /// The values of one row in a batch insert.
     struct Given {
         var code: Int64
         var value: Int64
@@ -19,7 +20,7 @@ struct BatchOracle {
         var crate: Int64?
     }
 
-    /// How an insert treats values that are taken.
+    /// How an insert treats codes that are taken.
     enum Policy: CaseIterable {
         case error
         case storeTrump
@@ -28,7 +29,7 @@ struct BatchOracle {
         case overwrite
     }
 
-    /// Which rows a batch is about.
+    /// The rows that a batch applies to.
     enum Condition {
         case all
         case none
@@ -38,17 +39,17 @@ struct BatchOracle {
         case withoutCrate
     }
 
-    /// What a batch update does to each row.
+    /// The change that a batch update makes to each row.
     enum Change {
         case addToValue(Int64)
         case set(value: Int64, region: Int64)
-        /// May meet a code that is taken.
+        /// The new code may be one that is taken.
         case addToCode(Int64)
         case crate(Int64?)
         case friend(Int64?)
     }
 
-    /// What a context has loaded of a row.
+    /// A row as a context has loaded it, with the context's change.
     struct Entry {
         var base: Row
         var change: Int64?
@@ -58,7 +59,7 @@ struct BatchOracle {
 
     private(set) var rows: [Int64: Row] = [:]
     private(set) var crates: Set<Int64> = []
-    /// By context.
+    /// The loaded rows of each context.
     var entries: [[Int64: Entry]]
     private var lastRow: Int64 = 0
     private var lastCode: Int64 = 0
@@ -68,14 +69,14 @@ struct BatchOracle {
 
     mutating func addCrate(_ number: Int64) { crates.insert(number) }
 
-    /// A code that nobody has.
+    /// A code that no row has.
     mutating func freshCode() -> Int64 {
         let taken = codes
         repeat { lastCode += 10 } while taken[lastCode] != nil
         return lastCode
     }
 
-    /// A value that nothing has been set to, and that no batch makes.
+    /// A value that no row was set to, and that no batch computes.
     mutating func freshValue() -> Int64 {
         lastValue += 1_000_000
         return lastValue
@@ -100,9 +101,9 @@ struct BatchOracle {
 
     // MARK: - Batches
 
-    /// Inserts, or changes what has the codes.
+    /// Inserts rows, or changes those that have the codes.
     ///
-    /// - Returns: The rows that are new, and those that were changed instead; `nil` if nothing may be inserted.
+    /// - Returns: The new rows, and those that were changed instead; `nil` if the insert must be refused.
     mutating func insert(_ given: [Given], _ policy: Policy) -> (new: [Int64], changed: [Int64])? {
         var taken = codes
         var (new, changed): ([Int64], [Int64]) = ([], [])
@@ -135,7 +136,7 @@ struct BatchOracle {
 
     /// Changes rows.
     ///
-    /// - Returns: Those that were changed; `nil` if nothing may be.
+    /// - Returns: The changed rows; `nil` if the update must be refused.
     mutating func update(_ condition: Condition, _ change: Change) -> Set<Int64>? {
         let touched = matching(condition)
         var changed = rows
@@ -156,7 +157,7 @@ struct BatchOracle {
         return touched
     }
 
-    /// Deletes rows, and takes them out of what leads to them.
+    /// Deletes rows, and clears the relationships that lead to them.
     mutating func delete(_ doomed: Set<Int64>) {
         for key in doomed { rows[key] = nil }
         for (key, row) in rows {
@@ -166,9 +167,9 @@ struct BatchOracle {
         }
     }
 
-    /// Deletes crates, and what is in them.
+    /// Deletes crates with their contents.
     ///
-    /// - Returns: The rows that go with them.
+    /// - Returns: The rows that are deleted with them.
     mutating func deleteCrates(_ numbers: Set<Int64>) -> Set<Int64> {
         let doomed = Set(rows.filter { $1.crate.map(numbers.contains) ?? false }.keys)
         crates.subtract(numbers)
@@ -178,9 +179,9 @@ struct BatchOracle {
 
     // MARK: - Contexts
 
-    /// Has a context load a row.
+    /// Loads a row into a context.
     ///
-    /// - Returns: Whether there is one.
+    /// - Returns: Whether there is such a row.
     mutating func load(_ key: Int64, in context: Int) -> Bool {
         if entries[context][key] != nil { return true }
         guard let row = rows[key] else { return false }
@@ -188,7 +189,8 @@ struct BatchOracle {
         return true
     }
 
-    /// The rows over which a save of a context must fail: changed here, and by somebody else since they were loaded.
+    /// The rows over which a save of a context must fail: those that it has changed, and that others have changed
+    /// since they were loaded.
     func conflicts(of context: Int) -> Set<Int64> {
         Set(
             entries[context].filter { key, entry in
@@ -197,7 +199,7 @@ struct BatchOracle {
         )
     }
 
-    /// Saves what a context has changed, conflicts or not.
+    /// Saves the changes of a context, whether there are conflicts or not.
     mutating func save(_ context: Int) {
         for (key, entry) in entries[context] {
             guard let value = entry.change, var row = rows[key] else { continue }
@@ -208,7 +210,7 @@ struct BatchOracle {
         }
     }
 
-    /// Merges what a batch has done into a context.
+    /// Merges the changes of a batch into a context.
     mutating func merge(_ keys: Set<Int64>, into context: Int) {
         for key in keys where entries[context][key] != nil {
             if let row = rows[key] { entries[context][key]?.base = row } else { entries[context][key] = nil }

@@ -1,9 +1,9 @@
 import CoreData
 import StrataLocks
 
-/// Races that are arranged: a change is held at a point on its way into the store, and others look and save meanwhile.
+/// Arranged races: a change is held at a point on its way into the store, and others read and save meanwhile.
 ///
-/// Needs the fault points of the library.
+/// They need the fault points of the library.
 struct BatchPoints {
     private enum Change: CaseIterable {
         case save
@@ -14,7 +14,7 @@ struct BatchPoints {
     private let run: Run
     private let stack: NSPersistentStoreCoordinator
 
-    /// Runs all of them.
+    /// Runs all arranged races.
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         guard FaultPoints.areBuiltIn else { return }
         defer { FaultPoints.clear() }
@@ -25,7 +25,7 @@ struct BatchPoints {
         }
     }
 
-    /// The points that a change passes while others can do something.
+    /// The points of a change at which others can do something.
     private func names(_ change: Change) -> [String] {
         // A store in memory holds its lock while it changes.
         let inside = ["began", "written", "committed"]
@@ -38,7 +38,7 @@ struct BatchPoints {
         }
     }
 
-    /// A row of its own, and a context that has loaded it.
+    /// Makes a row for one race.
     private func makeRow() throws -> NSManagedObjectID {
         try BatchProgram.clear(stack)
         let context = stack.context()
@@ -50,7 +50,7 @@ struct BatchPoints {
         }
     }
 
-    /// Makes the value 2, or deletes the row.
+    /// Changes the value to 2, or deletes the row.
     private func make(_ change: Change, _ id: NSManagedObjectID) throws {
         let context = stack.context()
         try context.performAndWait {
@@ -67,7 +67,7 @@ struct BatchPoints {
         }
     }
 
-    /// The value that a context which knows nothing yet sees; `nil` if there is no row.
+    /// The value that a new context sees; `nil` if there is no row.
     private func seen(_ id: NSManagedObjectID) throws -> Int64? {
         let context = stack.context()
         return try context.performAndWait {
@@ -77,7 +77,7 @@ struct BatchPoints {
         }
     }
 
-    /// Holds a change at a point; others read, and one that has loaded the row saves it.
+    /// Holds a change at a point, while others read, and a context that has loaded the row saves it.
     private func holdWriter(_ change: Change, _ name: String) throws {
         run.watchdog.beat(0, "a change that is held")
         let id = try makeRow()
@@ -102,7 +102,7 @@ struct BatchPoints {
         if meanwhile != (isDone ? new : old), !(isOpen && meanwhile == new) {
             run.find("at \(name) of a \(change) a new context sees \(meanwhile.map { "\($0)" } ?? "no row")")
         }
-        // Where the change was validated only, the other's save is the first, and the change conflicts.
+        // If the change is held after its validation, then the other save comes first, and the change conflicts.
         let comesFirst = name == "save.validated" || (run.kind == .memory && name == "batch.began")
         let conflict = Locked(false)
         thread(group) {
@@ -112,7 +112,7 @@ struct BatchPoints {
                 } catch { outcomes.withLock { $0.append("the other's save gave \(describe(error))") } }
             }
         }
-        // It waits for the writer, or has done what it can.
+        // The other save waits for the writer, or has done what it can.
         if comesFirst { _ = waitUntil { (try? seen(id)) == 10 } }
         held.release()
         if group.wait(timeout: .now() + run.options.stall) == .timedOut {
@@ -141,11 +141,11 @@ struct BatchPoints {
         run.count("arranged-races")
     }
 
-    /// Holds a reader that has an old row in its hands, while the row changes: the old one must not enter the row cache.
+    /// Holds a reader that has just read an old row, while the row changes. The old row must not enter the row cache.
     private func holdReader(_ change: Change) throws {
         run.watchdog.beat(0, "a reader that is held")
         let id = try makeRow()
-        // Nothing may be cached, or nobody would read.
+        // Nothing may be cached, as otherwise there would be no read.
         let cold = try run.kind == .sqlite ? run.open([NSPersistentHistoryTrackingKey: true]) : stack
         defer { if cold !== stack { try? run.close(cold) } }
         guard let own = cold.managedObjectID(forURIRepresentation: id.uriRepresentation()) else {
@@ -155,7 +155,7 @@ struct BatchPoints {
         let held = FaultPoints.hold(at: "fault.read")
         let group = DispatchGroup()
         thread(group) {
-            // Late, so that it reads from the store even where the row is cached.
+            // With this interval it reads from the store, even if the row is cached.
             let context = cold.context()
             context.stalenessInterval = 0
             context.performAndWait { _ = try? context.existingObject(with: own) }
@@ -185,7 +185,7 @@ struct BatchPoints {
         }
     }
 
-    /// Looks again and again for a few seconds.
+    /// Checks a condition again and again for a few seconds.
     private func waitUntil(_ isTrue: () -> Bool) -> Bool {
         for _ in 0..<1_000 {
             if isTrue() { return true }
@@ -196,7 +196,7 @@ struct BatchPoints {
 
     /// Keeps an object of another context alive.
     private final class Loaded: @unchecked Sendable {
-        // @unchecked Sendable: used on the context's queue only.
+        // @unchecked Sendable: it is used on the context's queue only.
         var parcel: Parcel?
     }
 }

@@ -9,7 +9,7 @@ extension BatchProgram {
         var victims = oracle.codes.keys.sorted()
         for index in given.indices where stream.chance(0.15) {
             if policy == .error || policy == .storeTrump, index > 0, stream.chance(0.3) {
-                // A code that an earlier row of the same request has.
+                // The code of an earlier row in the same request.
                 given[index].code = given[stream.below(index)].code
             } else if !victims.isEmpty {
                 given[index].code = victims.remove(at: stream.below(victims.count))
@@ -54,7 +54,7 @@ extension BatchProgram {
         )
     }
 
-    /// One of the forms that an insert may have.
+    /// An insert request in one of its three forms.
     private func request(
         for given: [BatchOracle.Given],
         _ context: NSManagedObjectContext,
@@ -67,7 +67,7 @@ extension BatchProgram {
             return values
         }
         var rest = given[...]
-        // A handler gives its rows once, so it is no use where the request is carried out again.
+        // A handler gives its rows only once, so it cannot be used if the request may be executed again.
         switch fault == nil ? stream.below(3) : 0 {
         case 0: return NSBatchInsertRequest(entityName: "Parcel", objects: given.map(dictionary))
         case 1:
@@ -81,7 +81,7 @@ extension BatchProgram {
                 guard let row = rest.popFirst() else { return true }
                 guard let parcel = object as? Parcel else { return true }
                 (parcel.code, parcel.value, parcel.region) = (row.code, row.value, row.region)
-                // An object here, where dictionaries have an ID.
+                // The value is an object here, where a dictionary has an ID.
                 parcel.crate = row.crate.flatMap { crateIDs[$0] }.flatMap { context.object(with: $0) as? Crate }
                 return false
             }
@@ -108,7 +108,7 @@ extension BatchProgram {
             .statusOnlyResultType, .updatedObjectIDsResultType, .updatedObjectsCountResultType,
         ])
         let change: BatchOracle.Change
-        /// A relationship to a row that has gone.
+        /// Whether the new value is a relationship to a row that has gone.
         var leadsNowhere = false
         switch stream.below(5) {
         case 0:
@@ -145,7 +145,7 @@ extension BatchProgram {
             count("refused")
             return nil
         } catch { return "an update gave \(describe(error))" }
-        // Whether a destination that nothing would lead to is looked for is left open.
+        // If no row matches, then it is left open whether the missing destination is noticed.
         if leadsNowhere, oracle.matching(condition).isEmpty { return nil }
         guard let expected else { return "an update succeeds that is to be refused" }
         count("rows", expected.count)
@@ -158,7 +158,7 @@ extension BatchProgram {
         }
     }
 
-    /// Which rows a batch is about: none, few, half, all.
+    /// The rows that a batch applies to: none, few, half or all.
     private func condition(_ stream: inout SeededStream) -> (BatchOracle.Condition, NSPredicate?) {
         let region = Int64(1 + stream.below(9))
         switch stream.below(6) {
@@ -179,7 +179,7 @@ extension BatchProgram {
         let request: NSBatchDeleteRequest
         switch stream.below(3) {
         case 0:
-            // Some of which may have gone already.
+            // Some of these rows may have gone already.
             doomed = Set(ids.keys.sorted().filter { _ in stream.chance(0.2) })
             note("deletes the IDs of \(doomed.sorted())")
             request = NSBatchDeleteRequest(objectIDs: doomed.sorted().compactMap { ids[$0] })

@@ -9,7 +9,7 @@ extension BatchProgram {
         var friend: NSManagedObjectID?
     }
 
-    /// All rows as one fetch finds them.
+    /// All rows, as one fetch returns them.
     private func stored() throws -> [NSManagedObjectID: Shown] {
         let context = stack.context()
         let request = NSFetchRequest<NSDictionary>(entityName: "Parcel")
@@ -43,7 +43,7 @@ extension BatchProgram {
         )
     }
 
-    /// Learns which IDs new rows have got.
+    /// Learns the IDs of new rows.
     func learnIDs() throws -> String? {
         let codes = oracle.codes
         for (id, shown) in try stored() {
@@ -55,7 +55,7 @@ extension BatchProgram {
         return nil
     }
 
-    /// Compares what is stored with the oracle.
+    /// Compares the stored rows with the oracle.
     func checkStore() throws -> String? {
         let stored = try stored()
         for (key, row) in oracle.rows {
@@ -71,7 +71,7 @@ extension BatchProgram {
             ? nil : "crates \(numbers.sorted()) are stored, expected were \(oracle.crates.sorted())"
     }
 
-    /// Compares what contexts show with the oracle.
+    /// Compares the objects of contexts with the oracle.
     func checkContexts() throws -> String? {
         for place in contexts.indices where place != Self.follower {
             let context = contexts[place]
@@ -89,7 +89,8 @@ extension BatchProgram {
         return try checkFollower()
     }
 
-    /// A context that follows shows what is stored, at once if it has executed the batch, else when it has had its turn.
+    /// Checks that a context that follows shows what is stored: at once if it has executed the batch, otherwise after
+    /// its next turn.
     private func checkFollower() throws -> String? {
         let place = Self.follower
         let context = contexts[place]

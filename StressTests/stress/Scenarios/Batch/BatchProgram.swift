@@ -1,8 +1,8 @@
 import CoreData
 
-/// One program of batches and contexts, on a store of its own.
+/// One program of batches and contexts, which begins with an empty store.
 ///
-/// Two contexts merge only what they are told to, the third follows by itself.
+/// Two contexts merge only on request. The third one follows by itself.
 final class BatchProgram: SteppedProgram {
     static let follower = 2
 
@@ -10,15 +10,15 @@ final class BatchProgram: SteppedProgram {
     let stack: NSPersistentStoreCoordinator
     let contexts: [NSManagedObjectContext]
     var oracle = BatchOracle(contexts: 3)
-    /// By context, the objects that it has loaded.
+    /// The objects that each context has loaded.
     var held: [[Int64: Parcel]] = [[:], [:], [:]]
-    /// By the oracle's number, rows that are gone included.
+    /// The IDs of the oracle's rows, including rows that have gone.
     var ids: [Int64: NSManagedObjectID] = [:]
     var keys: [NSManagedObjectID: Int64] = [:]
     var crateIDs: [Int64: NSManagedObjectID] = [:]
-    /// What the last batch that told IDs has told.
+    /// The rows and the key of the last batch result with IDs.
     var lastResult: (key: String, ids: [NSManagedObjectID], keys: Set<Int64>)?
-    /// The fault point at which the next batch fails at first; `nil` for none.
+    /// The fault point at which the next batch fails the first time; `nil` for none.
     var fault: String?
     private(set) var script: [String] = []
     private(set) var places: [Int] = []
@@ -48,7 +48,7 @@ final class BatchProgram: SteppedProgram {
         for number in crateIDs.keys { oracle.addCrate(number) }
     }
 
-    /// Deletes what a program has left, without a batch.
+    /// Deletes the rows of an earlier program, without a batch.
     static func clear(_ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
         try context.performAndWait {
@@ -58,7 +58,7 @@ final class BatchProgram: SteppedProgram {
         }
     }
 
-    /// Carries a batch out, perhaps after it has failed in the midst of it once: nothing may come of that.
+    /// Executes a batch, perhaps after it has failed halfway once. The failure must have no effect.
     func execute<R: NSPersistentStoreResult>(_ request: NSPersistentStoreRequest, _ place: Int) throws -> R? {
         let context = contexts[place]
         guard let fault, FaultPoints.areBuiltIn else {
@@ -68,7 +68,7 @@ final class BatchProgram: SteppedProgram {
         FaultPoints.fail(at: fault, with: CocoaError(.fileWriteVolumeReadOnly))
         defer { FaultPoints.clear() }
         do {
-            // The point may not be on the way, as that of rows that an insert without rows has not.
+            // The batch may never reach the point: an insert without rows, for example, does not reach that for rows.
             return try context.performAndWait { try context.execute(request) as? R }
         } catch let error as CocoaError where error.code == .fileWriteVolumeReadOnly {
             count("failed-at-point")
@@ -133,7 +133,7 @@ final class BatchProgram: SteppedProgram {
         }
     }
 
-    /// Changes loaded objects of a context that merges only what it is told to.
+    /// Changes loaded objects of a context that merges only on request.
     private func change(_ place: Int, _ stream: inout SeededStream) {
         guard place != Self.follower else { return }
         var chosen: [Int64] = []
@@ -148,7 +148,7 @@ final class BatchProgram: SteppedProgram {
         note("changes \(chosen)")
     }
 
-    /// Saves a context, and has it forget everything if that conflicts.
+    /// Saves a context, and resets it if the save conflicts.
     private func save(_ place: Int) throws -> String? {
         let context = contexts[place]
         let expected = oracle.conflicts(of: place)
@@ -178,14 +178,14 @@ final class BatchProgram: SteppedProgram {
         }
     }
 
-    /// Merges what the last batch has told into a context.
+    /// Merges the last batch result into a context.
     private func merge(_ place: Int) {
         guard place != Self.follower, let lastResult else { return }
         note("merges \(lastResult.key) \(lastResult.keys.sorted())")
         let context = contexts[place]
         context.performAndWait {
             for key in lastResult.keys where oracle.rows[key] == nil {
-                // Whether unsaved changes of what has gone stay is not what this is about.
+                // This is not about unsaved changes of deleted rows, so they are dropped.
                 guard oracle.entries[place][key]?.change != nil, let parcel = held[place][key] else { continue }
                 context.refresh(parcel, mergeChanges: false)
             }
@@ -199,7 +199,7 @@ final class BatchProgram: SteppedProgram {
         count("merges")
     }
 
-    /// Looks at what is gone, through a fault and without one.
+    /// Looks for a row that has gone, with an object and through a fault.
     private func lookAtGhost(_ stream: inout SeededStream) throws -> String? {
         let gone = ids.keys.filter { oracle.rows[$0] == nil }.sorted()
         guard !gone.isEmpty else { return nil }

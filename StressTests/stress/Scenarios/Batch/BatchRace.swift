@@ -1,14 +1,14 @@
 import CoreData
 import StrataLocks
 
-/// Batches and saves race for the same rows, while waves of others come and go.
+/// Batches and saves race for the same rows, while waves of other rows come and go.
 enum BatchRace {
-    /// What was acknowledged of a row, by its ID.
+    /// The acknowledged sum of each row, by its ID.
     private typealias Ledger = Locked<[NSManagedObjectID: Int64]>
 
     /// The regions of the rows that stay.
     private static let regions: Int64 = 5
-    /// The regions of waves lie above.
+    /// The waves have regions above this number.
     private static let firstWave: Int64 = 1_000
 
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
@@ -16,7 +16,7 @@ enum BatchRace {
         let followers = (0..<2).map { _ in BatchFollower(stack, run.isSabotaged("unmerged")) }
         for follower in followers { try follower.load(ids) }
         let machines = try Machine.start(run)
-        // Contexts follow what the other processes do too.
+        // Contexts that follow also merge what the other processes commit.
         let changes = machines.isEmpty ? nil : try stack.followRemoteChanges()
         var acknowledged = race(run, stack, ids)
         for machine in machines {
@@ -34,9 +34,9 @@ enum BatchRace {
         try settle(run, stack, acknowledged, followers)
     }
 
-    /// Has this process take part in the race of another one, in the rows that are there.
+    /// Lets this process take part in the race of another process, with the rows that are there.
     ///
-    /// - Returns: What was acknowledged of each row.
+    /// - Returns: The acknowledged sum of each row.
     static func takePart(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws -> [URL: Int64] {
         let context = stack.context()
         let request = NSFetchRequest<NSManagedObjectID>(entityName: "Parcel")
@@ -47,9 +47,9 @@ enum BatchRace {
         return Dictionary(uniqueKeysWithValues: sums)
     }
 
-    /// Has batches and saves of this process race until the time is over.
+    /// Lets batches and saves of this process race until the time is over.
     ///
-    /// - Returns: What was acknowledged of each row.
+    /// - Returns: The acknowledged sum of each row.
     private static func race(
         _ run: Run,
         _ stack: NSPersistentStoreCoordinator,
@@ -57,7 +57,7 @@ enum BatchRace {
     ) -> [NSManagedObjectID: Int64] {
         let ledger = Ledger([:])
         let workers = max(run.options.contexts, 2)
-        // Where the library has points, threads are held up there, so that they meet more often.
+        // If the library has fault points, then threads pause there, so that they meet more often.
         FaultPoints.jitter(run.options.seed, most: max(run.options.jitter, 3_000))
         defer { FaultPoints.clear() }
         run.race(workers + 3) { worker in
@@ -86,7 +86,7 @@ enum BatchRace {
 
     // MARK: - Workers
 
-    /// Adds one to all rows of a region, in the store.
+    /// Adds one to all rows of a region, with a batch.
     private static func update(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -98,7 +98,8 @@ enum BatchRace {
             let request = NSBatchUpdateRequest(entityName: "Parcel")
             let region = Int64(1 + worker.stream.below(Int(regions)))
             request.predicate = NSPredicate(format: "region == %@", region)
-            // A database may say sums in SQL; for divisions rows are read, computed in the process and written.
+            // A database may compute sums in SQL. For divisions, the rows are read, computed in the process, and
+            // written.
             let format = worker.stream.chance(0.5) ? "value + 1" : "(value * 2 + 2) / 2"
             request.propertiesToUpdate = ["value": NSExpression(format: format)]
             request.resultType = .updatedObjectIDsResultType
@@ -113,7 +114,7 @@ enum BatchRace {
         }
     }
 
-    /// Adds one to a few rows, through objects.
+    /// Adds one to a few rows, with a save of objects.
     private static func save(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -127,7 +128,7 @@ enum BatchRace {
             do {
                 try worker.time("save") {
                     try context.performAndWait {
-                        // What was loaded before may be old: the save finds out.
+                        // An object that was loaded before may be old, which the save notices.
                         for id in chosen { (try context.existingObject(with: id) as? Parcel)?.value += 1 }
                         try context.save()
                     }
@@ -143,10 +144,10 @@ enum BatchRace {
 
     private static func size(of wave: Int64) -> Int { 2 + Int(wave * 7 % 40) }
 
-    /// Inserts rows by batches, and deletes them by batches.
+    /// Inserts rows with batches, and deletes them with batches.
     private static func makeWaves(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
-        // Each process has waves of its own.
+        // Each process has its own waves.
         var wave = firstWave + Int64(worker.run.machine) * 1_000_000
         func insert(_ places: Range<Int>) throws {
             let request = NSBatchInsertRequest(
@@ -186,7 +187,7 @@ enum BatchRace {
         }
     }
 
-    /// Nobody ever sees half of a wave.
+    /// Checks that no fetch ever returns half of a wave.
     private static func watchWaves(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
         let request = NSFetchRequest<NSDictionary>(entityName: "Parcel")
@@ -204,7 +205,7 @@ enum BatchRace {
         }
     }
 
-    /// A context that has not read a row before never sees it older than what this process was acknowledged before.
+    /// Checks that a new context never sees a row older than what this process was acknowledged before.
     private static func readFresh(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -247,7 +248,7 @@ enum BatchRace {
     }
 }
 
-/// A context that follows, and holds what it has loaded.
+/// A context that follows changes, and holds the objects that it has loaded.
 private final class BatchFollower: @unchecked Sendable {
     // @unchecked Sendable: the objects are used on the context's queue only.
 
@@ -265,7 +266,7 @@ private final class BatchFollower: @unchecked Sendable {
         }
     }
 
-    /// Compares with what is stored; merges that wait have their turn before.
+    /// Compares the objects with the stored values; merges that wait are done before.
     func check(_ stored: [NSManagedObjectID: Int64], _ run: Run) {
         context.performAndWait {
             for parcel in held where parcel.value != stored[parcel.objectID] {

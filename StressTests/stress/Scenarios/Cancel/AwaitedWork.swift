@@ -1,16 +1,17 @@
 import CoreData
 import StrataLocks
 
-/// Work in a task that is cancelled at some moment, or not.
+/// Work in a task, which may be cancelled at any moment.
 enum AwaitedWork {
     /// Runs a task, perhaps cancels it, and waits for its end.
     ///
     /// - Parameters:
-    ///   - worker: Who does it.
-    ///   - name: What it is, for findings.
-    ///   - cancels: Whether to cancel it.
-    ///   - body: What the task does, which gives a number.
-    /// - Returns: What came of it, with no number if it said that it was cancelled, and whether it was.
+    ///   - worker: The worker that starts it.
+    ///   - name: The name of the work, for findings.
+    ///   - cancels: Whether to cancel the task.
+    ///   - body: The work of the task, which returns a number.
+    /// - Returns: How the task has ended, without a number if it threw a `CancellationError`, and whether it was
+    ///   cancelled.
     static func run(
         _ worker: Worker,
         _ name: String,
@@ -26,7 +27,7 @@ enum AwaitedWork {
             done.signal()
         }
         if cancels {
-            // At once, before the task has begun perhaps, or in its midst.
+            // The task is cancelled at once, perhaps before it has begun, or while it runs.
             if worker.stream.chance(0.7) { usleep(UInt32(worker.stream.below(6_000))) }
             task.cancel()
             worker.tally.count("cancelled")
@@ -39,7 +40,7 @@ enum AwaitedWork {
     }
 }
 
-/// What came of a piece of work, from whatever thread.
+/// The results of a piece of work, which any thread may report.
 final class Completions: Sendable {
     private struct State {
         var calls = 0
@@ -47,7 +48,7 @@ final class Completions: Sendable {
         var error: String?
     }
 
-    /// What the work is, for findings.
+    /// The name of the work, for findings.
     let name: String
     private let state = Locked(State())
 
@@ -57,7 +58,7 @@ final class Completions: Sendable {
     var count: Int? { state.withLock { $0.count } }
     var error: String? { state.withLock { $0.error } }
 
-    /// Notes an end with a number, or with none.
+    /// Records an end with a number, or without one.
     func note(_ count: Int?) {
         state.withLock { state in
             state.calls += 1
@@ -65,7 +66,7 @@ final class Completions: Sendable {
         }
     }
 
-    /// Notes an end with an error.
+    /// Records an end with an error.
     func fail(_ text: String) {
         state.withLock { state in
             state.calls += 1

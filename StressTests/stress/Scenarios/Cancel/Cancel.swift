@@ -2,8 +2,9 @@ import CStrataSQLite
 import CoreData
 import StrataLocks
 
-/// Fetches and saves that are started, cancelled, abandoned or outlive their context, at any moment: each ends once,
-/// with all or with nothing, and leaves no read open.
+/// Fetches and saves are cancelled or abandoned at any moment, or outlive their context.
+///
+/// Each must end once, with everything or with nothing, and leave no read open.
 enum Cancel: Scenario {
     static let name = "cancel"
     static let summary = "cancels and abandons fetches and saves: each ends once, with all or nothing, no read open"
@@ -34,7 +35,7 @@ enum Cancel: Scenario {
             let mine = try fetch(worker, stack, size, saves)
             boxes.withLock { $0 += mine }
         }
-        // A second completion may come late.
+        // A faulty second completion may come late.
         usleep(200_000)
         for box in boxes.withLock({ $0 }) where box.calls != 1 { run.find("\(box.name) completed \(box.calls) times") }
         if run.kind == .sqlite { try checkpoint(run) }
@@ -43,7 +44,7 @@ enum Cancel: Scenario {
         try run.audit()
     }
 
-    /// Changes rows all the time, none of them so that a fetch would find another number.
+    /// Changes rows all the time, but never so that a fetch would find another number of rows.
     private static func write(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
         let request = NSFetchRequest<Node>(entityName: "Node")
@@ -60,9 +61,9 @@ enum Cancel: Scenario {
         }
     }
 
-    /// Starts one after the other.
+    /// Starts one fetch or save after the other.
     ///
-    /// - Returns: What each has come to, to be looked at once more.
+    /// - Returns: How each has ended, so that it can be checked once more at the end.
     private static func fetch(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -85,7 +86,7 @@ enum Cancel: Scenario {
 
     private static func request() -> NSFetchRequest<Node> { NSFetchRequest<Node>(entityName: "Node") }
 
-    /// The form with a completion block, whose context may be dropped at once.
+    /// Makes a fetch with a completion block, whose context may be dropped at once.
     private static func execute(
         _ worker: Worker,
         _ made: NSManagedObjectContext,
@@ -99,7 +100,7 @@ enum Cancel: Scenario {
         let failure = Locked<String?>(nil)
         let asynchronous = NSAsynchronousFetchRequest(fetchRequest: request()) { result in
             if let error = result.operationError { failure.withLock { $0 = describe(error) } }
-            // Inside the context's scope, or the program stops here.
+            // The block runs inside the context's scope; otherwise the program would stop here.
             _ = result.finalResult?.last?.serial
             let count = result.finalResult?.count
             box.note(count)
@@ -110,7 +111,7 @@ enum Cancel: Scenario {
         if cancels {
             usleep(delay)
             result?.cancel()
-            // Another time must not matter.
+            // A second cancellation must not matter.
             if delay % 2 == 1 { result?.cancel() }
             worker.tally.count("cancelled")
         }
@@ -125,17 +126,17 @@ enum Cancel: Scenario {
         return box
     }
 
-    /// The form that is awaited, in a task that is cancelled.
+    /// Makes a fetch that is awaited, in a task that may be cancelled.
     private static func awaitOne(_ worker: Worker, _ context: NSManagedObjectContext, _ size: Int) -> Completions {
         let isPartial = worker.run.isSabotaged("partial")
         let (box, isCancelled) = AwaitedWork.run(worker, "an awaited fetch", cancels: worker.stream.chance(0.6)) {
-            // IDs, which any thread may have.
+            // The results are IDs, which any thread may use.
             let request = NSFetchRequest<NSManagedObjectID>(entityName: "Node")
             request.resultType = .managedObjectIDResultType
             let count = try await context.fetch(request, progress: nil).count
             return isPartial ? count / 2 : count
         }
-        // All, or an error that says that it was cancelled, which nothing but cancelling may bring.
+        // The result must be all rows, or a `CancellationError`, which only a cancelled task may throw.
         if let count = box.count, count != size {
             worker.tally.find("\(isCancelled ? "a cancelled" : "an awaited") fetch found \(count) of \(size) rows")
         }
@@ -143,7 +144,8 @@ enum Cancel: Scenario {
         return box
     }
 
-    /// Rows without objects, of which the loop may take only a few, and in whose midst its task may be cancelled.
+    /// Loops over rows without objects. The loop may take only a few of them, and its task may be cancelled
+    /// meanwhile.
     private static func walk(_ worker: Worker, _ context: NSManagedObjectContext, _ size: Int) -> Completions {
         let limit = worker.stream.chance(0.5) ? worker.stream.below(size) : size
         let last = worker.stream.chance(0.2) ? worker.stream.below(size) : size
@@ -157,17 +159,17 @@ enum Cancel: Scenario {
             return count
         }
         guard let count = box.count else { return box }
-        // A loop that is cancelled may just end.
+        // A cancelled loop may just end.
         let least = isCancelled || last < size ? 0 : limit
         if count < least || count > size { worker.tally.find("a loop found \(count) of \(least) to \(size) rows") }
         return box
     }
 
-    /// With no read open, no session of the server is at work or has a transaction open.
+    /// If no read is open, then no session of the server is busy or has an open transaction.
     private static func awaitIdleSessions(_ run: Run) throws {
         let reader = run.isSabotaged("open-reader") ? try DatabasePlace.openRead() : nil
         defer { withExtendedLifetime(reader) {} }
-        // What was cancelled a moment ago may take another one to end.
+        // Work that was just cancelled may take a moment to end.
         let end = ContinuousClock.now + .seconds(run.options.stall)
         var busy = try DatabasePlace.busySessions()
         while !busy.isEmpty, ContinuousClock.now < end {
@@ -177,7 +179,7 @@ enum Cancel: Scenario {
         for state in busy { run.find("a session of the server is still busy: \(state)") }
     }
 
-    /// With no read open, a checkpoint reaches the end of the log and empties it.
+    /// If no read is open, then a checkpoint reaches the end of the log and empties it.
     private static func checkpoint(_ run: Run) throws {
         var reader: OpaquePointer?
         if run.isSabotaged("open-reader") {
@@ -197,8 +199,8 @@ enum Cancel: Scenario {
             throw StressError("no second connection")
         }
         defer { sqlite3_close_v2(connection) }
-        // Without having looked at the file SQLite does not know that there is a log, and has nothing to do. What was
-        // cancelled a moment ago may take another one to end.
+        // Before it has read the file, SQLite does not know that there is a log, and has nothing to do. Work that was
+        // just cancelled may take a moment to end.
         sqlite3_busy_timeout(connection, 2_000)
         guard sqlite3_exec(connection, "SELECT COUNT(*) FROM ZNODE", nil, nil, nil) == SQLITE_OK else {
             throw StressError("the second connection cannot read")

@@ -1,13 +1,13 @@
 import CoreData
 
-/// Saves in tasks that are cancelled: each is done wholly or not at all, and the context agrees.
+/// Saves in tasks that are cancelled. Each must be done wholly or not at all, and the context must agree.
 ///
-/// Each worker has two accounts, which nobody else changes and which always get the same balance.
+/// Each worker has two accounts. No other worker changes them, and both always get the same balance.
 struct CancelledSaves {
     private let worker: Worker
     private let stack: NSPersistentStoreCoordinator
     private let context: NSManagedObjectContext
-    /// Follows saves if it is named in one.
+    /// A context into which some saves are merged.
     private let other: NSManagedObjectContext
     private let pair: [NSManagedObjectID]
 
@@ -18,11 +18,13 @@ struct CancelledSaves {
 
     /// Stores the accounts.
     ///
+    /// Each worker gets two of them.
+    ///
     /// - Parameters:
-    ///   - stack: Where.
-    ///   - count: How many workers there are.
-    /// - Returns: The IDs of each worker's two.
-    /// - Throws: What the save throws.
+    ///   - stack: The coordinator.
+    ///   - count: The number of workers.
+    /// - Returns: The IDs of each worker's two accounts.
+    /// - Throws: Errors of the save.
     static func forge(_ stack: NSPersistentStoreCoordinator, _ count: Int) throws -> [[NSManagedObjectID]] {
         let context = stack.context()
         return try context.performAndWait {
@@ -36,10 +38,10 @@ struct CancelledSaves {
         }
     }
 
-    /// Changes both accounts in a task, saves, and looks at what is stored then.
+    /// Changes both accounts in a task, saves, and then reads the stored balances.
     ///
     /// - Returns: How the task has ended.
-    /// - Throws: What keeps the accounts from being read.
+    /// - Throws: Errors of reading the accounts.
     func run() throws -> Completions {
         let before = try stored()
         let (context, other, pair) = (context, other, pair)
@@ -62,7 +64,7 @@ struct CancelledSaves {
                 }
             case 1:
                 try await context.perform { try change() }
-                // Where the user's own code would look.
+                // A user's own code would check here.
                 try Task.checkCancellation()
                 try await context.perform { try context.save() }
             default:
@@ -84,7 +86,8 @@ struct CancelledSaves {
         return box
     }
 
-    /// What a context has to show: what is stored, or else changes of both that go when it is told to.
+    /// Checks that a context shows the stored balances, or unsaved changes of both accounts, which a rollback
+    /// removes.
     private func check(_ context: NSManagedObjectContext, _ stored: [Int64], _ isSaved: Bool, _ who: String) {
         context.performAndWait {
             let shown = balances(context)
@@ -102,7 +105,7 @@ struct CancelledSaves {
         pair.map { ((try? context.existingObject(with: $0)) as? Account)?.balance ?? -1 }
     }
 
-    /// The balances as the store has them, past all contexts and row caches.
+    /// The balances in the store, read past all contexts and row caches.
     private func stored() throws -> [Int64] {
         let fresh = stack.context()
         let request = NSFetchRequest<NSDictionary>(entityName: "Account")

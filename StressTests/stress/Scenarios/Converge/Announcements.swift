@@ -1,18 +1,20 @@
 import CoreData
 
-/// What a context has announced of nodes, in objects-did-change: each that came and each that went at most once, and no
-/// change left out.
+/// The changes of nodes that a context has announced in objects-did-change notifications.
+///
+/// Each node may come and go at most once, and no change may be left out.
 struct Announcements {
-    /// What is there, going by what was told.
+    /// The nodes that exist according to the announcements.
     private var known: Set<URL> = []
     private var inserted: Set<URL> = []
     private var deleted: Set<URL> = []
-    /// By node, the counter `first` when the node was last told of; writers only add to it, each upon what is stored.
+    /// The counter `first` of each node at its last announcement. Writers only add to the stored value, so it never
+    /// falls.
     private var counters: [URL: Int64] = [:]
-    /// How many announcements there were since somebody set it to 0.
+    /// The number of announcements since this was last set to 0.
     var count = 0
 
-    /// Begins with what there is.
+    /// Begins with the nodes that exist.
     mutating func begin(with nodes: [Node]) {
         for node in nodes { note(node) }
         known = Set(counters.keys)
@@ -20,12 +22,12 @@ struct Announcements {
 
     private mutating func note(_ node: Node) { counters[node.objectID.uriRepresentation()] = node.first }
 
-    /// Leaves one out.
+    /// Leaves an announcement out.
     mutating func skip() { count += 1 }
 
-    /// Takes one.
+    /// Takes an announcement.
     ///
-    /// - Returns: What is wrong with it.
+    /// - Returns: The faults in it.
     mutating func take(_ notification: Notification) -> [String] {
         count += 1
         let keys = [NSInsertedObjectsKey, NSUpdatedObjectsKey, NSDeletedObjectsKey, NSRefreshedObjectsKey]
@@ -48,7 +50,7 @@ struct Announcements {
         for case let node as Node in sets[0].union(sets[1]).union(sets[3]).subtracting(sets[2]) {
             let uri = node.objectID.uriRepresentation()
             known.insert(uri)
-            // To fill a fault would be to read something newer, or nothing.
+            // To fill the fault would read a newer value, or none.
             guard !node.isFault else {
                 counters[uri] = nil
                 continue
@@ -61,12 +63,12 @@ struct Announcements {
         return troubles
     }
 
-    /// The nodes that a notification tells are new.
+    /// The nodes that a notification announces as new.
     func news(_ notification: Notification) -> [Node] {
         (notification.userInfo?[NSInsertedObjectsKey] as? Set<NSManagedObject> ?? []).compactMap { $0 as? Node }
     }
 
-    /// How what was told differs from what is stored, once all was told.
+    /// How the announcements differ from what is stored, once all of them have come.
     func difference(from stored: GraphPicture) -> [String] {
         var troubles: [String] = []
         let there = Set(stored.nodes.keys)

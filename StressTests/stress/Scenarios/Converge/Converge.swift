@@ -1,6 +1,8 @@
 import CoreData
 
-/// Writers change a graph, observers merge what they save; whenever all is quiet, every observer shows what is stored.
+/// Writers change a graph, and observers merge their saves.
+///
+/// Whenever all is quiet, every observer must show what is stored.
 enum Converge: Scenario {
     static let name = "converge"
     static let summary = "observers merge what writers save, late and reordered, and end up with what is stored"
@@ -23,13 +25,13 @@ enum Converge: Scenario {
         let size = size(run)
         try forge(stack, size)
         let observers = try Observer.Feed.allCases.filter { run.kind.isShared || $0.isInside }.map { feed in
-            // What hears of saves from outside has a coordinator of its own.
+            // An observer that gets saves from outside has its own coordinator.
             try Observer(feed, feed.isInside ? stack : run.open(options(run)), run)
         }
         let mail = Mail(observers, run)
         for observer in observers { try observer.start() }
         let machines = try Machine.start(run)
-        // What follows by itself follows the other processes too.
+        // Contexts that follow by themselves also follow the other processes.
         let changes = machines.isEmpty ? nil : try stack.followRemoteChanges()
         let writers = (0..<run.options.contexts).map { _ in stack.context() }
         var round = 0
@@ -65,7 +67,7 @@ enum Converge: Scenario {
         try run.audit()
     }
 
-    /// Writes for as long as a round takes whenever the process that judges says so, and answers with what was saved.
+    /// Writes for one round each time that the judging process asks for it, and answers with the saves.
     static func takePart(in run: Run) throws -> Data {
         let stack = try run.open(options(run))
         let mail = Mail([], run)
@@ -75,7 +77,7 @@ enum Converge: Scenario {
             let end = ContinuousClock.now + .milliseconds(100)
             run.race(writers.count, from: round * 100) { worker in
                 let number = worker.number % 100
-                // A name that no writer of another process has.
+                // No writer of another process has this number.
                 let writer = run.machine * 100 + number
                 try write(worker, writers[number], writer, size(run), mail, until: end)
             }
@@ -87,11 +89,12 @@ enum Converge: Scenario {
     }
 
     private static func size(_ run: Run) -> Int {
-        // Of few nodes those are deleted more often that others lead to.
+        // With few nodes, those to which others lead are deleted more often.
         run.isSabotaged("no-target-check") ? 10 : max(run.knob(nodes), 4)
     }
 
-    /// Stores that are shared keep a history and tell of saves made elsewhere, which observers are fed by.
+    /// Shared stores keep a history, and post notifications of saves elsewhere; some observers get their changes from
+    /// these.
     private static func options(_ run: Run) -> [AnyHashable: Any]? {
         guard run.kind.isShared else { return nil }
         return [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
@@ -111,7 +114,7 @@ enum Converge: Scenario {
 
     // MARK: - Writing
 
-    /// Changes a few objects and saves, again and again.
+    /// Changes a few objects and saves them, again and again.
     private static func write(
         _ worker: Worker,
         _ context: NSManagedObjectContext,
@@ -128,7 +131,7 @@ enum Converge: Scenario {
                         let all = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
                         let marks = try context.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
                         for _ in 0...worker.stream.below(3) { change(context, all, marks, size, &worker.stream) }
-                        // Others have time to delete what these lead to.
+                        // Others get time to delete the destinations of new relationships.
                         if worker.run.isSabotaged("no-target-check") { usleep(UInt32(worker.stream.below(20_000))) }
                         try mail.collecting(number, context) { try context.save() }
                     }
@@ -171,7 +174,7 @@ enum Converge: Scenario {
     private static func agree(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ observers: [Observer]) throws {
         run.watchdog.beat(-1, "comparing observers with the store")
         defer { run.watchdog.leave(-1) }
-        // Past the row cache that most observers have in common, where that can be.
+        // The fresh coordinator, where there can be one, avoids the row cache that most observers share.
         let fresh = run.kind.isShared ? try run.open(options(run)) : stack
         let context = fresh.context()
         let stored = try context.performAndWait { try GraphPicture(context, prefetches: true) }

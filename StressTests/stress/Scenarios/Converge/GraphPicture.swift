@@ -1,6 +1,6 @@
 import CoreData
 
-/// What a context shows of the graph, by the URIs of the objects.
+/// The graph as a context shows it, by the URIs of the objects.
 struct GraphPicture: Equatable {
     struct Entry: Equatable {
         var values: [Int64]
@@ -13,12 +13,12 @@ struct GraphPicture: Equatable {
     private(set) var nodes: [URL: Entry] = [:]
     private(set) var marks: [URL: Set<URL>] = [:]
 
-    /// What fetches give.
+    /// Takes the objects from fetches.
     ///
     /// - Parameters:
-    ///   - context: Where to fetch.
+    ///   - context: The context to fetch in.
     ///   - prefetches: Whether memberships are read for many nodes at a time.
-    /// - Throws: What fetching throws.
+    /// - Throws: Errors of the fetches.
     init(_ context: NSManagedObjectContext, prefetches: Bool = false) throws {
         let nodes = NSFetchRequest<Node>(entityName: "Node")
         let marks = NSFetchRequest<Mark>(entityName: "Mark")
@@ -29,7 +29,7 @@ struct GraphPicture: Equatable {
         self.init(try context.fetch(nodes), try context.fetch(marks))
     }
 
-    /// What these objects show.
+    /// Takes these objects.
     init(_ nodes: [Node], _ marks: [Mark]) {
         func uris(_ objects: Set<some NSManagedObject>) -> Set<URL> {
             Set(objects.map { $0.objectID.uriRepresentation() })
@@ -46,7 +46,7 @@ struct GraphPicture: Equatable {
         for mark in marks { self.marks[mark.objectID.uriRepresentation()] = uris(mark.nodes) }
     }
 
-    /// How this differs from what it should be, in a sentence; `nil` if it does not.
+    /// How this differs from the wanted picture, in one sentence; `nil` if it does not.
     func difference(from wanted: GraphPicture) -> String? {
         guard self != wanted else { return nil }
         for (uri, entry) in wanted.nodes where nodes[uri] != entry {

@@ -1,34 +1,35 @@
 import CoreData
 import StrataLocks
 
-/// Carries what writers save to the observers that do not follow by themselves, late, and in any order but that of one
-/// writer.
+/// Carries the saves of writers to the observers that do not follow by themselves.
+///
+/// It delivers them late, and in any order that keeps the order of each writer.
 final class Mail: Sendable {
-    /// What a save tells under way.
+    /// The message about a save, on its way.
     private struct Letter: @unchecked Sendable {
-        // @unchecked Sendable: read only, and merging is what passes between threads by design.
+        // @unchecked Sendable: it is only read, and notifications may pass between threads to be merged.
         let writer: Int
         let content: Content
 
         enum Content {
-            /// As contexts of the process are told.
+            /// The notification of the save, as contexts of the same process get it.
             case notification(Notification)
-            /// As other processes are told.
+            /// The URIs of the objects, as other processes get them.
             case uris([String: Set<URL>])
         }
     }
 
-    /// What a save of another process tells.
+    /// The message about a save of another process.
     struct Telegram: Codable {
         let writer: Int
         let uris: [String: Set<URL>]
     }
 
     private let observers: [Observer]
-    /// Who reads the history, which nobody carries.
+    /// The observers that read the history. They get no letters.
     private let readers: [Observer]
     private let waiting: Locked<[[Letter]]>
-    /// What other processes have to be told.
+    /// The messages for other processes.
     private let outgoing: Locked<[Telegram]> = Locked([])
     private let run: Run
 
@@ -39,10 +40,11 @@ final class Mail: Sendable {
         waiting = Locked(self.observers.map { _ in [] })
     }
 
-    /// Runs a save, and takes what it announces.
+    /// Runs a save, and posts what it announces.
     func collecting(_ writer: Int, _ context: NSManagedObjectContext, _ save: () throws -> Void) throws {
         let objects = NSManagedObjectContext.didSaveObjectsNotification
-        // What is passed on to others in the form of IDs names rows as well that only the store knows to have changed.
+        // Notifications of IDs also name rows that changed only in the store, so they are used for the other
+        // processes.
         let ids = NSManagedObjectContext.didSaveObjectIDsNotification
         let tokens = [objects, ids].map { name in
             NotificationCenter.default.addObserver(forName: name, object: context, queue: nil) { notification in
@@ -65,12 +67,12 @@ final class Mail: Sendable {
         }
     }
 
-    /// Takes in what another process has saved, of which all have to be told by URIs.
+    /// Posts the saves of another process. All observers get them as URIs.
     func post(_ telegrams: [Telegram]) {
         for telegram in telegrams { post(Letter(writer: telegram.writer, content: .uris(telegram.uris))) { _ in true } }
     }
 
-    /// What other processes have to be told since the last call.
+    /// The messages for other processes since the last call.
     func takeOutgoing() -> [Telegram] {
         outgoing.withLock { telegrams in
             defer { telegrams = [] }
@@ -117,7 +119,7 @@ final class Mail: Sendable {
         }
     }
 
-    /// What a notification of IDs says, as another process is told it.
+    /// The content of a notification of IDs, as another process gets it.
     private static func uris(_ notification: Notification) -> [String: Set<URL>] {
         let keys: [(NSManagedObjectContext.NotificationKey, String)] = [
             (.insertedObjectIDs, NSInsertedObjectsKey), (.updatedObjectIDs, NSUpdatedObjectsKey),

@@ -1,23 +1,23 @@
 import CoreData
 
-/// A context that merges what others save, with everything it has loaded held and looked at.
+/// A context that merges the saves of others. It holds everything that it has loaded, and compares it.
 final class Observer: @unchecked Sendable {
-    // @unchecked Sendable: what is mutable is used on the context's queue only, but for what the thread that makes
-    // observers has.
+    // @unchecked Sendable: the mutable state is used on the context's queue only, except what the thread uses that
+    // makes the observers.
 
-    /// What it hears of saves by.
+    /// The way in which an observer gets changes.
     enum Feed: String, CaseIterable {
-        /// It follows by itself.
+        /// The context follows by itself.
         case automatic
-        /// Below one that follows, so does a child, and what is looked at is a child of that.
+        /// The context has a child and a grandchild, which all follow, and the grandchild is compared.
         case grandchild
-        /// Notifications are merged.
+        /// The context merges notifications.
         case notified
-        /// URIs are merged, as another process would tell them.
+        /// The context merges URIs, as it would get them from another process.
         case remote
-        /// The history is read, from a token on.
+        /// The context reads the history, from a token on.
         case history
-        /// The framework follows the history when it is told that the file has changed.
+        /// The framework follows the history when it is notified that the file has changed.
         case followed
 
         /// Whether it shares the writers' coordinator.
@@ -26,7 +26,7 @@ final class Observer: @unchecked Sendable {
 
     let feed: Feed
     let context: NSManagedObjectContext
-    /// Where the objects are looked at.
+    /// The context whose objects are compared.
     private let shown: NSManagedObjectContext
     private let coordinator: NSPersistentStoreCoordinator
     private let run: Run
@@ -39,7 +39,7 @@ final class Observer: @unchecked Sendable {
     private var token: NSPersistentHistoryToken?
     private var follower: RemoteChangeFollower?
 
-    /// What findings call it.
+    /// The name in findings.
     var name: String { feed.rawValue }
 
     init(_ feed: Feed, _ coordinator: NSPersistentStoreCoordinator, _ run: Run) {
@@ -75,7 +75,7 @@ final class Observer: @unchecked Sendable {
                 sectionNameKeyPath: "second",
                 cacheName: nil
             )
-            // Without a delegate a controller does not follow changes.
+            // A controller without a delegate does not follow changes.
             controller.delegate = rows
             try controller.performFetch()
             self.controller = controller
@@ -96,14 +96,14 @@ final class Observer: @unchecked Sendable {
         if !feed.isInside { try run.close(coordinator) }
     }
 
-    /// Loads and holds all that there is.
+    /// Loads all objects, and holds them.
     private func load() throws {
         nodes = try shown.fetch(NSFetchRequest<Node>(entityName: "Node"))
         marks = try shown.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
         _ = GraphPicture(nodes, marks)
     }
 
-    /// Takes an announcement, and holds what is new.
+    /// Takes an announcement, and holds the new nodes.
     private func hear(_ notification: Notification) {
         if run.isSabotaged("keep-quiet"), told.count % 20 == 19 { return told.skip() }
         for _ in 0..<(run.isSabotaged("tell-twice") ? 2 : 1) {
@@ -114,7 +114,7 @@ final class Observer: @unchecked Sendable {
 
     // MARK: - The history
 
-    /// Merges what the history has told since the last time; other feeds need no help for that.
+    /// Merges the changes in the history since the last time, if this is the observer's feed.
     func read(_ worker: Worker) throws {
         guard feed == .history else { return }
         let context = context
@@ -130,10 +130,10 @@ final class Observer: @unchecked Sendable {
         }
     }
 
-    /// Waits until what was saved is merged.
+    /// Waits until all saves are merged.
     private func catchUp() throws {
         do { try follower?.waitToCatchUp() } catch { run.find("\(name) cannot follow: \(describe(error))") }
-        // Merges go down a level at a time, and each is enqueued before the next block.
+        // Merges go down one level at a time, and each is enqueued before the next block.
         var chain = [shown]
         while let parent = chain[0].parent { chain.insert(parent, at: 0) }
         for context in chain { context.performAndWait {} }
@@ -141,7 +141,8 @@ final class Observer: @unchecked Sendable {
 
     // MARK: - Comparing
 
-    /// Compares with what is stored: all that was loaded, what fetches give, what the controller has, what was announced.
+    /// Compares the loaded objects, the results of fetches, the controller's objects and the announcements with what
+    /// is stored.
     func compare(with stored: GraphPicture) throws {
         try catchUp()
         try shown.performAndWait {

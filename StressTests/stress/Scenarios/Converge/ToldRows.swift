@@ -1,7 +1,8 @@
 import CoreData
 
-/// The sections of a results controller as its delegate is told of them: each change is applied to what was there, and
-/// has to give what the controller shows.
+/// The sections of a results controller, computed from the changes that its delegate gets.
+///
+/// Each change is applied to the rows before it. The result must be what the controller shows.
 final class ToldRows: NSObject, NSFetchedResultsControllerDelegate {
     private var sections: [[NSManagedObjectID]] = []
     private var gone: [IndexPath] = []
@@ -13,7 +14,7 @@ final class ToldRows: NSObject, NSFetchedResultsControllerDelegate {
 
     init(_ name: String, _ run: Run) { (self.name, self.run) = (name, run) }
 
-    /// Begins with what the controller has fetched.
+    /// Begins with the sections that the controller has fetched.
     func begin(with infos: [any NSFetchedResultsSectionInfo]?) { sections = Self.rows(infos) }
 
     private static func rows(_ infos: [any NSFetchedResultsSectionInfo]?) -> [[NSManagedObjectID]] {
@@ -55,7 +56,7 @@ final class ToldRows: NSObject, NSFetchedResultsControllerDelegate {
         sections = shown
     }
 
-    /// Makes the new rows from the old ones, unless a path leads nowhere.
+    /// Makes the new rows out of the old ones; false if a path does not exist.
     private func apply() -> Bool {
         for path in gone.sorted(by: >) {
             guard sections.indices.contains(path.section), sections[path.section].indices.contains(path.item) else {
@@ -64,7 +65,7 @@ final class ToldRows: NSObject, NSFetchedResultsControllerDelegate {
             sections[path.section].remove(at: path.item)
         }
         for section in goneSections.sorted(by: >) {
-            // Those in it have gone before, or moved.
+            // Its rows were removed before, or have moved.
             guard sections.indices.contains(section), sections[section].isEmpty else { return false }
             sections.remove(at: section)
         }

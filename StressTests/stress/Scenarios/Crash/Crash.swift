@@ -1,11 +1,14 @@
 import CoreData
 
-/// A process saves and is killed, again and again, on the same file: every acknowledged save is there, and one that was
-/// under way wholly or not at all, with its entry in the history.
+/// A process saves and is killed, again and again, on the same file.
 ///
-/// Some processes migrate the file to another version of its model and back instead; each migration is there wholly or not at all too.
+/// Every acknowledged save must be there, with its entry in the history. A save that was under way must be there
+/// wholly or not at all.
 ///
-/// Now and then nobody looks at the file in between, so that the next process finds the log as it was left, and may die
+/// Some processes do not save, but migrate the file to another version of its model and back. Each migration must be
+/// there wholly or not at all, too.
+///
+/// Now and then the file is not checked in between. So the next process finds the log as it was left, and may die
 /// while it recovers it.
 enum Crash: Scenario {
     static let name = "crash"
@@ -25,10 +28,10 @@ enum Crash: Scenario {
             Sabotage("forgotten-value", "have the value"),
             Sabotage("forgotten-parent", "other parents"),
         ] + Sabotage.ofGuard(tornMigration, "opening the file gave") + CrashOfDatabase.sabotages
-    /// Switches off that a migration is one transaction.
+    /// The guard that makes a migration one transaction.
     private static let tornMigration = "no-migration-transaction"
 
-    /// So many lives share a file, so that looking at it stays quick.
+    /// The number of lives that share a file. It is small, so that a check of the file stays quick.
     private static let livesOfFile = 20
 
     static func run(_ run: Run) throws {
@@ -65,7 +68,7 @@ enum Crash: Scenario {
             run.count("migrating-lives", isMigrating ? 1 : 0)
             run.count("hot-lives", file.isHot ? 1 : 0)
             file.noteEnd(death)
-            // The last life of a file is always looked at, and what is there then tells of all the others.
+            // The last life of a file is always followed by a check, which also shows faults of all the lives before.
             let isLeft = stream.chance(0.4)
             if life % livesOfFile == 0 || !isLeft { try file.check(life) }
         }

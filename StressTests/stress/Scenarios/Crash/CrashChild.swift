@@ -2,13 +2,13 @@ import CoreData
 
 /// The process that saves until it is killed.
 enum CrashChild {
-    /// So many saves of a life reach each of the points with names often enough.
+    /// The most saves in a life. They are enough to reach each named point as often as is asked for.
     private static let mostSaves = 400
 
     /// Runs until it is killed.
     ///
-    /// - Parameter arguments: The store, the ledger, the seed, how it is to die, and the name of a sabotage.
-    /// - Throws: What no process should meet here.
+    /// - Parameter arguments: The store, the ledger, the seed, how the process dies, and the name of a sabotage.
+    /// - Throws: Errors that no process may meet here.
     static func run(_ arguments: [String]) throws {
         guard arguments.count >= 4, let seed = UInt64(arguments[2]), let death = CrashDeath(arguments[3]) else {
             throw StressError("child crash needs a store, a ledger, a seed and a death")
@@ -21,7 +21,8 @@ enum CrashChild {
         let isEarly = sabotage == "early-acknowledgement"
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
         let isDatabase = arguments[0].hasPrefix("postgresql:")
-        // A small log, so that checkpoints come often, in half of the lives, and in those that are to die in one.
+        // A small log makes checkpoints frequent. It is used in half of the lives, and in those that must die in a
+        // checkpoint.
         var pragmas = [
             "wal_autocheckpoint": stream.pick(["8", "1000"]), "synchronous": stream.pick(["NORMAL", "FULL"]),
         ]
@@ -33,7 +34,7 @@ enum CrashChild {
         let file = URL(fileURLWithPath: arguments[0])
         let place = isDatabase ? URL(string: arguments[0]) ?? file : file
         let patience = ServerPatience(isNeeded: isDatabase)
-        // Sessions that the server ends seldom come to a commit.
+        // The server seldom ends a session during a commit, so the commit is cut here as well.
         if isDatabase { FaultPoints.cutCommits(seed) }
         _ = try patience.trying {
             try coordinator.addPersistentStore(

@@ -1,14 +1,14 @@
 import CoreData
 
-/// How a life of `crash` is to end.
+/// How a life of `crash` ends.
 enum CrashDeath {
-    /// By its parent, after so many microseconds.
+    /// Its parent kills it, after so many microseconds.
     case time(Int)
-    /// At the n-th operation that changes or secures a file.
+    /// It dies at the n-th operation that changes or secures a file.
     case operation(Int)
-    /// At the n-th operation on a file, reads included, so that it may be within a recovery.
+    /// It dies at the n-th operation on a file. Reads count, so this may be during a recovery.
     case read(Int)
-    /// When a point of the library is reached for the n-th time.
+    /// It dies when a point of the library is reached for the n-th time.
     case named(String, Int)
 
     /// The points of the library at which a life can end.
@@ -18,10 +18,10 @@ enum CrashDeath {
         }
     }
 
-    /// Whether only a process that migrates can die so.
+    /// Whether only a migrating process can die this way.
     var isOfMigration: Bool { kind.hasPrefix("migration.") }
 
-    /// Whether a process that migrates can die so.
+    /// Whether a migrating process can die this way.
     var canBeOfMigration: Bool {
         if case .named = self { return isOfMigration }
         return true
@@ -30,12 +30,13 @@ enum CrashDeath {
     /// The kinds of deaths.
     static var kinds: [String] { ["time", "operation", "read"] + points }
 
-    /// Draws one.
+    /// Draws a death.
     ///
     /// - Parameters:
-    ///   - kind: The kind that it has to be of; any if `nil`.
-    ///   - isHot: Whether the file is as another life left it, so that the death may come while its log is recovered.
-    ///   - stream: Where it is drawn from.
+    ///   - kind: The kind of the death; any if `nil`.
+    ///   - isHot: Whether another life has left the file as it is, so that the death may come while its log is
+    ///     recovered.
+    ///   - stream: The source of the draw.
     init(_ kind: String?, isHot: Bool, _ stream: inout SeededStream) {
         repeat { self.init(isHot: isHot || kind == "read", &stream) } while kind != nil && self.kind != kind
     }
@@ -63,7 +64,7 @@ enum CrashDeath {
         }
     }
 
-    /// Reads what `text` has written; `nil` if it is something else.
+    /// Parses what `text` returns; `nil` if it is something else.
     init?(_ text: String) {
         let parts = text.split(separator: ":").map(String.init)
         guard parts.count == 2, let number = Int(parts[1]) else { return nil }
@@ -75,7 +76,7 @@ enum CrashDeath {
         }
     }
 
-    /// The death in a word, for the command line of the process that is to die.
+    /// The death as one word, for the command line of the process that dies.
     var text: String {
         switch self {
         case .time(let number), .operation(let number), .read(let number), .named(_, let number): "\(kind):\(number)"
@@ -92,7 +93,7 @@ enum CrashDeath {
         }
     }
 
-    /// Has this process die so, unless somebody else is to see to it.
+    /// Prepares this process to die this way, unless its parent kills it.
     func arm() {
         switch self {
         case .time: break

@@ -1,26 +1,29 @@
 import CoreData
 
-/// Draws what the saves of a life do, and does it: to what the life has inserted, and to some of what former lives have
-/// left.
+/// Draws the steps of a life's saves, and carries them out.
+///
+/// They change objects that the life itself has inserted, and some that former lives have left.
 final class CrashLoad {
-    /// So many saves of former lives, of nodes and of marks, are known to a life.
+    /// The number of former saves with nodes, and of those with marks, that a life knows at most.
     private static let most = 40
     private let context: NSManagedObjectContext
     private let sabotage: String?
     private var counter: Account
-    /// The saves whose nodes, and whose marks, are there.
+    /// The saves whose nodes are there.
     private var groups: [Int64]
     private var marks: [Int64]
 
+    /// Prepares the load of one life.
+    ///
     /// - Parameters:
-    ///   - context: The context to work in, on whose queue all of this is.
-    ///   - sabotage: What to leave out, though the ledger has it.
+    ///   - context: The context to work in. Everything here runs on its queue.
+    ///   - sabotage: The steps to leave out, though the ledger has them.
     ///   - stream: Decides which of the former saves are known.
-    /// - Throws: What fetching throws.
+    /// - Throws: Errors of fetching.
     init(_ context: NSManagedObjectContext, _ sabotage: String?, _ stream: inout SeededStream) throws {
         (self.context, self.sabotage) = (context, sabotage)
         counter = try Self.counter(context)
-        // The numbers of saves are random, so that this takes some of each life.
+        // The numbers of saves are random, so this order takes some saves of each life.
         let order = [NSSortDescriptor(key: "serial", ascending: stream.chance(0.5))]
         let nodes = NSFetchRequest<Node>(entityName: "Node")
         nodes.predicate = NSPredicate(format: "first == 0")
@@ -40,10 +43,10 @@ final class CrashLoad {
     /// Draws a save, and changes the context unless it is a batch.
     ///
     /// - Parameters:
-    ///   - save: Its number.
-    ///   - stream: Where it is drawn from.
-    /// - Returns: What it does, and the request that does it; `nil` if the context is to be saved.
-    /// - Throws: What fetching throws.
+    ///   - save: The number of the save.
+    ///   - stream: The source of the draw.
+    /// - Returns: The steps of the save, and the request that carries them out; `nil` if the context must be saved.
+    /// - Throws: Errors of fetching.
     func prepare(
         _ save: Int64,
         _ stream: inout SeededStream
@@ -65,7 +68,7 @@ final class CrashLoad {
             guard stream.chance(probability), !targets.isEmpty else { return }
             steps.append(CrashStep(kind, stream.pick(targets)))
         }
-        // More go when there are many, so that looking at the file stays quick.
+        // If there are many, then more are deleted, so that a check of the file stays quick.
         add(.delete, groups, groups.count > Self.most ? 0.9 : 0.3)
         if let step = steps.last, step.kind == .delete { groups.removeAll { $0 == step.target } }
         add(.deleteMarks, marks, marks.count > Self.most ? 0.9 : 0.2)
@@ -108,7 +111,7 @@ final class CrashLoad {
         }
     }
 
-    /// Executes a batch, and lets go of all that it may have changed.
+    /// Executes a batch, and resets the context, as the batch may have changed its objects.
     func execute(_ request: NSPersistentStoreRequest, _ patience: ServerPatience) throws {
         _ = try patience.trying { try context.execute(request) }
         context.reset()
@@ -144,7 +147,7 @@ final class CrashLoad {
         case .deleteMarks: for mark in try marks(of: step.target) { context.delete(mark) }
         case .update: for node in try nodes(of: step.target) { node.second = save }
         case .adopt:
-            // Through the inverse, which has to lead to the same rows.
+            // This goes through the inverse, which must lead to the same rows.
             try nodes(of: save).first?.children.formUnion(try nodes(of: step.target))
         case .follow:
             let parent = try nodes(of: step.target).first

@@ -1,13 +1,14 @@
 import CoreData
 
-/// What `crash` does beside a server of PostgreSQL: not only the process that saves dies, but sessions of the server and the server too.
+/// The scenario `crash` on a PostgreSQL server: the saving process dies, and also sessions of the server and the
+/// server itself.
 ///
-/// A process that has lost its session, or its server, goes on: it saves again what was refused, and by the end of its life each
-/// save that was acknowledged is there, once, and no other, but the last one perhaps.
+/// A process that has lost its session, or its server, goes on, and repeats a save that was refused. At the end of
+/// its life each acknowledged save must be there, once. No other save may be there, except perhaps the last one.
 enum CrashOfDatabase {
-    /// What befalls a life before it ends.
+    /// The event that a life suffers before it ends.
     private enum Blow: String, CaseIterable {
-        /// Nothing but its own end.
+        /// There is no event.
         case client
         /// The server ends its sessions.
         case sessions
@@ -19,13 +20,13 @@ enum CrashOfDatabase {
 
     /// The kinds of blows.
     static var kinds: [String] { Blow.allCases.map(\.rawValue) }
-    /// So many lives share a store, so that looking at it stays quick.
+    /// The number of lives that share a store. It is small, so that a check of the store stays quick.
     private static let livesOfStore = 20
-    /// A server that has lost what it had acknowledged when it comes back.
+    /// A sabotage: the server comes back without what it has acknowledged.
     private static let forgetfulServer = "forgetful-server"
-    /// Switches off that somebody asks what has become of a commit whose answer was lost.
+    /// The guard that asks for the outcome of a commit whose answer was lost.
     private static let blindRetry = "no-doubt-resolution"
-    /// Switches off that keys are taken from a sequence before they are handed out.
+    /// The guard that takes keys from a sequence before they are handed out.
     private static let keylessBlocks = "no-key-blocks"
     static let sabotages =
         [Sabotage(forgetfulServer, "as if it had been set back", exit: .harnessError, store: .postgresql)]
@@ -33,7 +34,8 @@ enum CrashOfDatabase {
         + Sabotage.ofGuard(keylessBlocks, "not by the signal", store: .postgresql)
 
     static func run(_ run: Run, lives limit: Int) throws {
-        // What was committed is kept when the server stops, though not when the machine does: nobody pulls its plug.
+        // With these settings, commits survive the end of the server. They need not survive a loss of power, which is
+        // not tried here.
         let server = try DatabaseServer(
             run.folder.appendingPathComponent("server"),
             ["synchronous_commit=on", "full_page_writes=on"]
@@ -52,9 +54,9 @@ enum CrashOfDatabase {
             if life > 0, life % livesOfStore == 0 { place = CrashedFile(run, life) }
             life += 1
             let one = stream.pick(Blow.allCases)
-            // The first life of a run is not spared, so that none ends without a blow.
+            // The first life of a run always gets a blow, so that no run ends without one.
             let drawn = life == 1 && one == .client ? .sessions : one
-            // Of lives that end by themselves there are more.
+            // Lives without a blow are the most frequent.
             let blow =
                 isForgetful
                 ? .server
@@ -65,12 +67,12 @@ enum CrashOfDatabase {
                 output: FileHandle.standardError
             )
             defer { child.kill() }
-            // Until the first saves of the life are there, or it has found that something is wrong.
+            // Wait until the first saves of the life are there, or until it has ended because something is wrong.
             let begun = Ledger(reading: place.ledger).acknowledged.count
             while Ledger(reading: place.ledger).acknowledged.count == begun, child.process.isRunning { usleep(2_000) }
             usleep(UInt32(stream.below(80_000)))
             switch blow {
-            // Who asks for nothing else gets what was asked for.
+            // A life without a blow counts if the command line asks for nothing else.
             case .client: run.count("blows", run.options.only == nil ? 0 : 1)
             case .sessions:
                 let ended = try server.endSessions()
@@ -85,7 +87,7 @@ enum CrashOfDatabase {
                 run.count("server-crashes")
                 run.count("blows")
             }
-            // Some lives go on afterwards, some do not even notice.
+            // Some lives go on afterwards, and some do not even notice.
             if blow != .client { usleep(UInt32(stream.below(600_000))) }
             child.kill()
             let status = child.wait()
@@ -93,7 +95,8 @@ enum CrashOfDatabase {
             run.count("lives")
             place.noteEnd(.time(0))
             run.watchdog.beat(0, "looking at a store")
-            // The last life of a store is always looked at, and what is there then tells of all the others.
+            // The last life of a store is always followed by a check, which also shows faults of all the lives
+            // before.
             if life % livesOfStore == 0 || isForgetful || !stream.chance(0.4) { try place.check(life) }
         }
         if place.isHot { try place.check(life) }

@@ -1,8 +1,8 @@
 import CoreData
 
-/// One thing that a save of `crash` does, as its ledger tells.
+/// One step of a save in `crash`, as its ledger records it.
 struct CrashStep {
-    /// What is done; the target is another save, of which all that is there is meant.
+    /// The kind of step. The target is another save, and stands for all its objects that are there.
     enum Kind: Character {
         /// The save's own nodes are inserted, and the save is counted.
         case insert = "n"
@@ -31,22 +31,22 @@ struct CrashStep {
 
     init(_ kind: Kind, _ target: Int64) { (self.kind, self.target) = (kind, target) }
 
-    /// Reads what `text` has written; `nil` if it is something else.
+    /// Parses what `text` returns; `nil` if it is something else.
     init?(_ text: String) {
         guard let kind = text.first.flatMap(Kind.init), let target = Int64(text.dropFirst()) else { return nil }
         self.init(kind, target)
     }
 
-    /// The step in a word.
+    /// The step as one word.
     var text: String { "\(kind.rawValue)\(target)" }
 
-    /// How many objects a save inserts.
+    /// The number of objects that a save inserts.
     static func size(of save: Int64) -> Int { 1 + Int(save % 17) }
 
-    /// Whether a save is a batch request, and no save of a context.
+    /// Whether a save is a batch request, and not a save of a context.
     static func isBatch(_ save: Int64) -> Bool { save % 5 == 0 }
 
-    /// Data that tells the save it is of, and is kept in a file.
+    /// Data that identifies its save, and is large enough to be kept in a file.
     static func image(_ save: Int64) -> Data {
         Data(repeating: UInt8(truncatingIfNeeded: save % 251), count: 140_000)
     }

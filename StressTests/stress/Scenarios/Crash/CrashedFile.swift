@@ -2,35 +2,35 @@ import CoreData
 import StrataSQLiteStore
 import StrataStoreChecks
 
-/// A file that processes have died on, and what is known of it.
+/// A file on which processes have died, with what is known about it.
 struct CrashedFile {
     let url: URL
     let ledger: String
-    /// The ledger of those who migrate the file.
+    /// The ledger of the processes that migrate the file.
     let migrations: String
-    /// The point with a name at which the last life died, if it was at one.
+    /// The named point at which the last life died, if it was at one.
     private var lastPoint: String?
-    /// Whether the last life has begun a migration, and how many there were before.
+    /// Whether the last life has begun a migration.
     private var hasMigrated = false
     private var knownMigrations = 0
-    /// Whether a life has left something that nobody has looked at yet.
+    /// Whether a life has left something that was not checked yet.
     private(set) var isHot = false
     private let run: Run
-    /// How far the history was read.
+    /// How far the history was read: its last token and number.
     private var token: NSPersistentHistoryToken?
     private var lastNumber: Int64 = 0
-    /// The saves that the history has told of.
+    /// The saves that were in the history.
     private var told: Set<Int64> = []
-    /// The saves that were not there when they were looked for, and may not come back.
+    /// The saves that were missing when they were looked for, and must not come back.
     private var lost: Set<Int64> = []
-    /// The saves in whose midst a process died at a point with a name, and whether they were committed there.
+    /// The saves during which a process died at a named point, and whether they were committed by then.
     private var fates: [Int64: (isCommitted: Bool, point: String)] = [:]
-    /// What was counted of this file before.
+    /// The numbers of saves of this file that were counted before.
     private var counted = (saves: 0, doubts: 0)
-    /// What the ledger had of saves when the last life ended.
+    /// The numbers of saves in the ledger when the last life ended.
     private var known = (begun: 0, acknowledged: 0)
 
-    /// Names a new file, after the life that begins it.
+    /// Names a new file after the life that begins it.
     init(_ run: Run, _ life: Int) {
         self.run = run
         let folder = run.folder.appendingPathComponent("from-\(life)")
@@ -40,13 +40,13 @@ struct CrashedFile {
         migrations = run.folder.appendingPathComponent("migrations-\(life)").path
     }
 
-    /// Notes that a life has ended, and what its death means for the save that it was in the midst of.
+    /// Records that a life has ended, and what its death means for the save that was under way.
     mutating func noteEnd(_ death: CrashDeath) {
         let migrated = Ledger(reading: migrations).entries.count
         hasMigrated = migrated > knownMigrations
         knownMigrations = migrated
         let log = Ledger(reading: ledger)
-        // Without a save of its own, it died while it opened what another one had left.
+        // If it has saved nothing, then it died while it opened the file that another life had left.
         run.count("died-opening-hot", isHot && log.entries.count == known.begun ? 1 : 0)
         isHot = true
         lastPoint = nil
@@ -60,7 +60,7 @@ struct CrashedFile {
         known = (log.entries.count, log.acknowledged.count)
     }
 
-    /// Opens what lives have left, and compares it with their ledger.
+    /// Opens the file that lives have left, and compares it with their ledger.
     mutating func check(_ life: Int) throws {
         isHot = false
         let log = Ledger(reading: ledger)
@@ -73,7 +73,7 @@ struct CrashedFile {
         let opened = ContinuousClock.now
         let stack: NSPersistentStoreCoordinator
         do {
-            // A life that saves brings the file back to the first version, with a migration of which no ledger tells.
+            // A life that saves brings the file back to the first version with a migration that no ledger has.
             if hasMigrated,
                 let problem = CrashMigration.problem(url, ledger: migrations, point: lastPoint)
             {
@@ -102,7 +102,7 @@ struct CrashedFile {
         run.add(tally)
     }
 
-    /// The history tells of saves, each once, with numbers that never go back.
+    /// Reads the history: it must contain each save once, with numbers that never go back.
     private mutating func follow(_ context: NSManagedObjectContext, _ life: Int, _ tally: inout Tally) throws {
         let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
         let transactions = (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? []
@@ -115,12 +115,12 @@ struct CrashedFile {
             guard let save = transaction.author.flatMap({ Int64($0) }) else { continue }
             if !told.insert(save).inserted { tally.find("life \(life): the history tells of save \(save) twice") }
         }
-        // Half of the history is kept, so that the next life appends to one that was purged and to one that was not.
+        // Half of the histories are purged, so that the next life appends to purged ones and to others.
         guard life % 2 == 0, let token else { return }
         _ = try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: token))
     }
 
-    /// Compares what the history has told with what was begun, acknowledged, and lost before.
+    /// Compares the saves in the history with those that were begun, acknowledged, or found missing before.
     private mutating func settle(_ log: Ledger, _ life: Int, _ tally: inout Tally) {
         for save in log.acknowledged.subtracting(told).sorted() {
             tally.find("life \(life): save \(save), acknowledged, is missing in the history")
@@ -139,7 +139,7 @@ struct CrashedFile {
         lost = log.begun.subtracting(told)
     }
 
-    /// Checks the file as `strata verify` does; only external data of saves that were lost may be left over.
+    /// Checks the file as `strata verify` does. Nothing but external data of lost saves may be left over.
     private func audit(_ life: Int) throws {
         guard run.kind == .sqlite else { return try run.audit("life \(life)", of: url) }
         for suffix in ["-wal", "-journal"] where FileManager.default.fileExists(atPath: url.path + suffix) {

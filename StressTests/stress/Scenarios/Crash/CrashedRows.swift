@@ -1,8 +1,8 @@
 import CoreData
 
-/// What a file has to hold after some saves of `crash`, and no others.
+/// The rows that a file must hold, and no others, after some saves of `crash`.
 struct CrashedRows {
-    /// The nodes of a save, which differ in their places only.
+    /// The nodes of a save, which differ only in their places.
     private struct Group {
         var value: Int64 = 0
         /// The save whose first node is their parent.
@@ -20,15 +20,17 @@ struct CrashedRows {
 
     private var groups: [Int64: Group] = [:]
     private var marks: [Int64: Marks] = [:]
-    /// How many saves have counted themselves.
+    /// The number of saves that have counted themselves.
     private var count: Int64 = 0
-    /// What was deleted, and by which save.
+    /// The saves whose objects were deleted, each with the save that deleted them.
     private var deleted: [Int64: Int64] = [:]
     private let acknowledged: Set<Int64>
 
+    /// Computes the rows from a ledger.
+    ///
     /// - Parameters:
-    ///   - log: What was begun.
-    ///   - told: The saves that the history tells of: those that nobody has acknowledged count if they are among these.
+    ///   - log: The ledger.
+    ///   - told: The saves in the history. A save that was not acknowledged counts if it is among them.
     init(_ log: Ledger, told: Set<Int64>) {
         acknowledged = log.acknowledged
         for entry in log.entries where acknowledged.contains(entry.save) || told.contains(entry.save) {
@@ -61,13 +63,13 @@ struct CrashedRows {
 
     // MARK: - Comparing
 
-    /// Compares it with what a context reads.
+    /// Compares the rows with those that a context reads.
     ///
     /// - Parameters:
-    ///   - context: The context, on whose queue this is.
-    ///   - moment: What findings begin with.
-    ///   - tally: Takes the findings.
-    /// - Throws: What fetching throws.
+    ///   - context: The context. This runs on its queue.
+    ///   - moment: The beginning of each finding.
+    ///   - tally: Collects the findings.
+    /// - Throws: Errors of fetching.
     func compare(_ context: NSManagedObjectContext, _ moment: String, _ tally: inout Tally) throws {
         let nodes = Dictionary(
             grouping: try context.fetch(NSFetchRequest<Node>(entityName: "Node")),
@@ -109,7 +111,7 @@ struct CrashedRows {
                 }
             }
         }
-        // Each save counts on one object.
+        // Each save adds one to the same object.
         let counted = try context.fetch(NSFetchRequest<Account>(entityName: "Account")).first?.balance ?? 0
         if counted != count { tally.find("\(moment): \(counted) saves counted, not \(count)") }
     }

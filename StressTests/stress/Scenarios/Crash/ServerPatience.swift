@@ -4,17 +4,18 @@ import CoreData
 import StrataPostgreSQL
 #endif
 
-/// Does again what has failed because the server of a store was away.
+/// Repeats work that has failed because the server of a store was away.
 struct ServerPatience {
     /// Whether the store has a server.
     let isNeeded: Bool
-    /// For how many seconds a server may be away.
+    /// How many seconds a server may be away.
     private static let limit = 30.0
 
-    /// Runs `body` until the server is there.
+    /// Runs `body` until it does not fail because of the server.
     ///
-    /// - Throws: What has nothing to do with a server that is away: what was refused for that reason has not happened, and can be done
-    ///   again.
+    /// Work that was refused because the server was away has not happened, so it can be repeated.
+    ///
+    /// - Throws: Errors that have another reason, and those of a server that stays away.
     func trying<R>(_ body: () throws -> R) throws -> R {
         let end = ContinuousClock.now + .seconds(Self.limit)
         while true {

@@ -1,9 +1,10 @@
 import CoreData
 import Synchronization
 
-/// Random legal calls between contexts, parents and the coordinator, with handlers that call back in: all return.
+/// Random legal calls between contexts, parents and the coordinator, with handlers that call back: all calls must
+/// return.
 ///
-/// Each block runs once, and rings of blocks that wait for each other stop the program.
+/// Each block must run once. Rings of blocks that wait for each other must stop the program.
 enum Deadlock: Scenario {
     static let name = "deadlock"
     static let summary = "random legal calls between contexts, handlers calling back in: all return; rings are stopped"
@@ -18,20 +19,20 @@ enum Deadlock: Scenario {
         Sabotage("hidden-ring", "was not stopped"),
     ]
 
-    /// The most that was seen at the end of a round, or in one.
+    /// The highest numbers that were seen in a round, or at its end.
     private struct Peak {
         var threads = 0
         var nesting = 0
     }
 
     static func run(_ run: Run) throws {
-        // Once is enough: they make their own store.
+        // Once is enough, as the rings have their own store.
         if run.kind == .sqlite { try IllegalRing.demandStops(run, run.knob(illegal)) }
-        // On a file two coordinators may meet; in memory each would have a store of its own.
+        // Two coordinators can share a file. In memory each would have its own store.
         let stacks = try (0..<(run.kind.isShared ? 2 : 1)).map { _ in try run.open() }
         try forge(stacks[0])
         let isDone = Atomic(false)
-        // The main thread serves its queue meanwhile.
+        // Meanwhile the main thread serves its queue.
         Thread.detachNewThread {
             rounds(run, stacks)
             isDone.store(true, ordering: .releasing)
@@ -54,7 +55,7 @@ enum Deadlock: Scenario {
         }
     }
 
-    /// Draws one graph after the other, and lets threads call each other's contexts in it for a while.
+    /// Draws one graph after the other, and lets threads call its contexts for a while.
     private static func rounds(_ run: Run, _ stacks: [NSPersistentStoreCoordinator]) {
         var stream = run.stream(-1)
         var peak = Peak()

@@ -1,34 +1,34 @@
 import CoreData
 import Synchronization
 
-/// A graph of contexts that was drawn, and what threads call in it.
+/// A random graph of contexts, and the calls that threads make in it.
 ///
-/// Contexts wait for those with a lower number only. Parents have lower numbers than their children, so that each wait
-/// is a legal one, between siblings and strangers too, and no ring can come of it.
+/// A context waits only for contexts with a lower number, and parents have lower numbers than their children. So each
+/// wait is legal, even between siblings and unrelated contexts, and there can be no ring.
 final class Grove: Sendable {
     let run: Run
     let contexts: [NSManagedObjectContext]
     let pending: PendingBlocks
-    /// The place of each context among the others.
+    /// The number of each context.
     private let places: [ObjectIdentifier: Int]
     private let deepest = Atomic(0)
     private let handled = Atomic(0)
-    /// Whether handlers of changes call back in as well, besides those of saves.
+    /// Whether the handlers of changes call back too, and not only those of saves.
     private let hearsChanges: Bool
 
     /// Draws a graph.
     ///
     /// - Parameters:
-    ///   - run: The run that it is part of.
-    ///   - stacks: What roots can stand on.
-    ///   - stream: What it is drawn from.
+    ///   - run: The run that the graph is part of.
+    ///   - stacks: The coordinators for its roots.
+    ///   - stream: The source of the draw.
     init(_ run: Run, _ stacks: [NSPersistentStoreCoordinator], _ stream: inout SeededStream) {
         self.run = run
         pending = PendingBlocks(run)
         hearsChanges = stream.chance(0.5)
         let roots = 1 + stream.below(3)
         let count = roots + stream.below(10)
-        // The main queue is one queue, however many contexts are on it; two of them would be out of the order.
+        // All main-queue contexts share one queue, so two of them would break the order of the numbers.
         let main = stream.chance(0.7) ? stream.below(count) : count
         let depth = 1 + stream.below(4)
         var depths: [Int] = []
@@ -53,15 +53,15 @@ final class Grove: Sendable {
         places = Dictionary(uniqueKeysWithValues: contexts.enumerated().map { (ObjectIdentifier($1), $0) })
     }
 
-    /// How many calls were inside each other at most.
+    /// The largest number of calls inside each other.
     var nesting: Int { deepest.load(ordering: .relaxed) }
 
-    /// Lets threads call until `end`, and waits for all that they have set going.
+    /// Lets threads make calls until `end`, and waits for all blocks that they have enqueued.
     ///
     /// - Parameters:
     ///   - first: The number of the first worker.
-    ///   - threads: How many there are.
-    ///   - end: When they stop.
+    ///   - threads: The number of threads.
+    ///   - end: The time at which they stop.
     func play(_ first: Int, _ threads: Int, until end: ContinuousClock.Instant) {
         var names: [Notification.Name] = [
             NSManagedObjectContext.didSaveObjectsNotification, .NSManagedObjectContextWillSave,
@@ -77,7 +77,7 @@ final class Grove: Sendable {
         pending.settle()
     }
 
-    /// A handler that waits upwards and enqueues sideways, on whatever queue it is called.
+    /// A handler that waits for contexts above and enqueues blocks on any other, on whatever queue it is called.
     private func callBack(_ notification: Notification) {
         guard let context = notification.object as? NSManagedObjectContext,
             let place = places[ObjectIdentifier(context)]
@@ -101,7 +101,7 @@ final class Grove: Sendable {
 
     private func work(_ worker: Worker, _ first: Int, until end: ContinuousClock.Instant) throws {
         if worker.number < first + 2, run.isSabotaged("hang") {
-            // Waiting by other means than the framework's cannot be seen, only its length.
+            // A wait that does not go through the framework cannot be recognised, except by its length.
             return contexts[(worker.number - first) % contexts.count].performAndWait {
                 worker.beat("a semaphore that nobody signals")
                 DispatchSemaphore(value: 0).wait()
@@ -118,7 +118,7 @@ final class Grove: Sendable {
         }
     }
 
-    /// One call, with what is called inside it.
+    /// Makes one call, with further calls inside it.
     private func call(_ place: Int, _ worker: Worker, depth: Int) throws {
         worker.tally.count("calls")
         let context = contexts[place]
@@ -127,8 +127,8 @@ final class Grove: Sendable {
         try context.performAndWait {
             try act(context, worker)
             guard depth < 8 else { return }
-            // Legal from here: those above and the context itself, siblings and strangers before it; anywhere without
-            // waiting.
+            // From here it is legal to wait for ancestors, for the context itself, and for all contexts with lower
+            // numbers, and to enqueue blocks anywhere.
             if worker.stream.chance(0.6) { try call(next(place, worker), worker, depth: depth + 1) }
             if worker.stream.chance(0.3) {
                 var root = context
@@ -139,7 +139,7 @@ final class Grove: Sendable {
         }
     }
 
-    /// A context that may be waited for from inside this one: often one of its own tree.
+    /// A context for which this one may wait, often its parent.
     private func next(_ place: Int, _ worker: Worker) -> Int {
         let above = contexts[place].parent.flatMap { places[ObjectIdentifier($0)] }
         if worker.stream.chance(0.5), let above { return above }

@@ -1,11 +1,11 @@
 import CoreData
 
-/// Blocks that wait for each other in a ring, which is what nobody may write: the program has to stop at once and name
-/// all of them.
+/// Blocks that wait for each other in a ring, which is not allowed. The program must stop at once and name all of
+/// them.
 ///
-/// A ring is drawn from a seed, and closed in a process of its own.
+/// Each ring is drawn from a seed, and closed in a separate process.
 enum IllegalRing {
-    /// A link of a ring: somebody whose block waits for the next one's queue.
+    /// A member of a ring: its block waits for the queue of the next member.
     private enum Member {
         case context(NSManagedObjectContext)
         case coordinator(NSPersistentStoreCoordinator)
@@ -20,12 +20,13 @@ enum IllegalRing {
         }
     }
 
-    // MARK: - The process that is to stop
+    // MARK: - The process that has to stop
 
-    /// Closes a ring, and waits to be stopped; after a while the system stops it.
+    /// Closes a ring, and waits for the framework to stop the process. If that does not happen, the system stops it
+    /// after a while.
     ///
-    /// - Parameter arguments: The seed, the seconds until then, and perhaps the name of a sabotage.
-    /// - Throws: `StressError` if these are no numbers, and what opening a store throws.
+    /// - Parameter arguments: The seed, the seconds until the system stops it, and perhaps the name of a sabotage.
+    /// - Throws: `StressError` if the first two are no numbers, and errors of opening a store.
     static func run(_ arguments: [String]) throws {
         guard arguments.count >= 2, let seed = UInt64(arguments[0]), let seconds = UInt32(arguments[1]) else {
             throw StressError("child ring needs a seed and a number of seconds")
@@ -44,7 +45,7 @@ enum IllegalRing {
                 member.performAndWait {
                     isIn.signal()
                     go.wait()
-                    // The framework waits as its users do: a child for its parent.
+                    // The framework itself also makes a child wait for its parent.
                     if isHidden, place == 0 {
                         DispatchSemaphore(value: 0).wait()
                     } else if asks, let context = member.context, let parent = context.parent, parent === next.context {
@@ -64,7 +65,7 @@ enum IllegalRing {
         while true { RunLoop.main.run(until: Date(timeIntervalSinceNow: 0.02)) }
     }
 
-    /// The members of a ring, each of which waits for the one after it, and the last one for the first.
+    /// The members of a ring. Each waits for the next one, and the last one for the first.
     private static func draw(_ stream: inout SeededStream) throws -> [Member] {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
         try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
@@ -85,7 +86,7 @@ enum IllegalRing {
             }
             members.append(.context(context))
         }
-        // Some children come before their parents, some after.
+        // In some rings children come before their parents, in others after them.
         return stream.chance(0.5) ? members.reversed() : members
     }
 
@@ -98,11 +99,11 @@ enum IllegalRing {
 
     // MARK: - The process that watches
 
-    /// Has rings closed in processes of their own, and demands that each stops and names all that are in it.
+    /// Lets separate processes close rings, and demands that each process stops and names all members of its ring.
     ///
     /// - Parameters:
-    ///   - run: The run that they are part of.
-    ///   - count: How many.
+    ///   - run: The run that the rings are part of.
+    ///   - count: The number of rings.
     /// - Throws: If a process cannot be started.
     static func demandStops(_ run: Run, _ count: Int) throws {
         for number in 0..<count {
@@ -110,7 +111,7 @@ enum IllegalRing {
             let seed = SeededStream(seed: run.options.seed, stream: UInt64(number) + 1_000_000).seed
             var stream = SeededStream(seed: seed, stream: 0)
             let members = shape(&stream)
-            // Less than the watchdog waits.
+            // The process ends before the watchdog would end this one.
             let seconds = max(Int(run.options.stall) - 1, 1)
             let words = ["child", "ring", "\(seed)", "\(seconds)"] + (run.options.sabotage.map { [$0] } ?? [])
             let (status, text) = try Child.output(words, isToTrap: true)

@@ -1,11 +1,11 @@
 import CoreData
 import StrataLocks
 
-/// The blocks that were handed to contexts and have to run: each once, and none never.
+/// The blocks that were handed to contexts. Each of them must run exactly once.
 final class PendingBlocks: Sendable {
     private struct State {
         var last = 0
-        /// What is still to run, by number.
+        /// The blocks that have not run yet, by number.
         var open: [Int: String] = [:]
     }
 
@@ -14,12 +14,12 @@ final class PendingBlocks: Sendable {
 
     init(_ run: Run) { self.run = run }
 
-    /// Notes a block that is about to be handed over.
+    /// Records a block that is about to be handed over.
     ///
     /// - Parameters:
-    ///   - what: What kind of block it is.
+    ///   - what: The kind of block.
     ///   - place: The number of its context.
-    /// - Returns: What the block calls when it runs.
+    /// - Returns: The function that the block must call when it runs.
     func ticket(_ what: StaticString, _ place: Int) -> @Sendable () -> Void {
         let number = state.withLock { state in
             state.last += 1
@@ -36,7 +36,7 @@ final class PendingBlocks: Sendable {
         if state.withLock({ $0.open.removeValue(forKey: number) }) == nil { run.find("\(what) has run twice") }
     }
 
-    /// Waits until all have run, and finds those that have not in the time that a single operation may take.
+    /// Waits until all blocks have run, and reports those that have not after the time for a single operation.
     func settle() {
         let end = ContinuousClock.now + .seconds(run.options.stall)
         while state.withLock({ !$0.open.isEmpty }), .now < end { usleep(1_000) }

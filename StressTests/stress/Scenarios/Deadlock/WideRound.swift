@@ -1,9 +1,11 @@
 import CoreData
 
-/// More children of one parent than any pool has threads, each of which asks the parent from a block of its own, while
-/// blocks of the parent are enqueued that need a thread as well.
+/// A round with more children of one parent than any pool has threads.
+///
+/// Each child asks the parent from its own block. Meanwhile blocks of the parent are enqueued, which need a thread as
+/// well.
 struct WideRound {
-    /// More than the 255 threads that Dispatch has for queues of one quality.
+    /// This is more than the 255 threads that Dispatch has for queues of one quality of service.
     private static let children = 300
     private let run: Run
     private let parent: NSManagedObjectContext
@@ -19,7 +21,7 @@ struct WideRound {
     ///
     /// - Parameters:
     ///   - first: The number of the first worker.
-    ///   - stream: What the round is drawn from.
+    ///   - stream: The source of the draw.
     func play(_ first: Int, _ stream: inout SeededStream) {
         let parent = parent
         let begun = DispatchSemaphore(value: 0)
@@ -28,7 +30,7 @@ struct WideRound {
         let opened = pending.ticket("a block that holds the parent", 0)
         parent.perform {
             isIn.signal()
-            // Until many children have a thread and wait.
+            // Wait until many children have a thread, and wait for the parent.
             for _ in 0..<crowd where begun.wait(timeout: .now() + 1) == .timedOut { break }
             opened()
         }

@@ -1,20 +1,21 @@
 import CoreData
 
-/// The input that is being tried, which a trap, or a stop by the watchdog, prints.
+/// The current input, which is printed if a trap or the watchdog ends the program.
 ///
-/// With the command that makes it again.
+/// It is printed with the command that makes the same input again.
 enum CurrentInput {
     private static let capacity = 1_024
-    // nonisolated(unsafe): written by the one thread that makes inputs; a handler that reads it runs in place of that.
+    // nonisolated(unsafe): one thread makes the inputs and writes this. A handler that reads it interrupts that
+    // thread.
     nonisolated(unsafe) private static let text = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
     nonisolated(unsafe) private static var length = 0
     nonisolated(unsafe) private static var command = ""
 
-    /// Begins to watch for traps.
+    /// Sets up the handlers for traps.
     static func prepare(_ run: Run) {
         command = run.options.replay(run, ["--floor", "0", "--input"])
         note(0)
-        // Whoever ends the program in the midst of an input, such as the watchdog.
+        // This covers an `exit` during an input, such as that of the watchdog.
         atexit { _ = write(STDERR_FILENO, CurrentInput.text, CurrentInput.length) }
         #if os(Linux)
         useOwnStack()
@@ -27,10 +28,10 @@ enum CurrentInput {
         #endif
     }
 
-    /// Notes that all inputs have been tried.
+    /// Records that all inputs have been tried.
     static func leave() { length = 0 }
 
-    /// Notes which input comes next.
+    /// Records the number of the next input.
     static func note(_ number: Int) {
         let line = "stress: ended in input \(number): \(command) \(number)\n"
         length = 0
@@ -49,13 +50,15 @@ enum CurrentInput {
         return actions
     }()
 
-    /// Prints the input; what was there before then gets the signal, as the instruction that trapped is repeated.
+    /// Prints the input, and restores the former handler. It gets the signal when the instruction that trapped is
+    /// repeated.
     private static func tell(_ number: Int32) {
         _ = write(STDERR_FILENO, text, length)
         sigaction(number, &before[Int(number)], nil)
     }
 
-    /// Gives the handlers a stack of their own, unless there is one: what nests too deeply has used up the thread's.
+    /// Gives the handlers their own stack, unless there is one: input that nests too deeply may have used up the
+    /// thread's.
     private static func useOwnStack() {
         var stack = stack_t()
         guard sigaltstack(nil, &stack) == 0, stack.ss_flags & Int32(SS_DISABLE) != 0 else { return }

@@ -1,8 +1,9 @@
 import CoreData
 
-/// Bad input of all kinds: predicates, store files, models, mapping models and URIs made by a grammar or by mutation.
+/// Bad input of all kinds, made by a grammar or by mutation: predicates, store files, models, mapping models and
+/// URIs.
 ///
-/// Everything is answered rightly or refused with an error; a trap ends the program, and with it the run.
+/// Every input must be answered correctly, or refused with an error. A trap ends the program, and with it the run.
 ///
 /// Before the inputs, files of a store are moved away while it is open.
 enum Hostile: Scenario {
@@ -20,7 +21,7 @@ enum Hostile: Scenario {
             Sabotage("wrong-answer", "disagree"), Sabotage("trap", "ended in input 90: stress hostile", exit: nil),
             Sabotage("obedient", "not refused with"),
         ] + Sabotage.ofGuard("no-file-place-check", "a save has succeeded though")
-    /// After so many inputs the same kinds come again.
+    /// The number of inputs after which the kinds repeat.
     static let kinds = 40
 
     static func run(_ run: Run) throws {
@@ -43,7 +44,7 @@ enum Hostile: Scenario {
         while limit > 0 ? number < limit : !run.isOver {
             number += 1
             if let kind = run.options.only, HostileInputs.kind(number).rawValue != kind { continue }
-            // Each input is made from its own number, so that one alone can be made again.
+            // Each input is made from its own number, so that a single one can be made again.
             var stream = SeededStream(seed: run.options.seed, stream: UInt64(number))
             run.watchdog.beat(0, "hostile input")
             run.count("inputs")
@@ -56,7 +57,7 @@ enum Hostile: Scenario {
         try run.audit()
     }
 
-    /// The same rows in each store, nil and repeated values among them.
+    /// Fills a store with the same rows each time, with nil and repeated values among them.
     static func fill(_ coordinator: NSPersistentStoreCoordinator) throws {
         let context = coordinator.context()
         try context.performAndWait {
@@ -83,7 +84,7 @@ enum Hostile: Scenario {
         }
     }
 
-    /// A text with characters lost, doubled, swapped or replaced.
+    /// A text in which characters are removed, doubled, replaced, or inserted.
     static func mutated(_ text: String, _ stream: inout SeededStream) -> String {
         var characters = Array(text)
         let strange: [Character] = [

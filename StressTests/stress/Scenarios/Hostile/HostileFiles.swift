@@ -3,12 +3,13 @@ import CoreData
 import StrataSQLiteStore
 import StrataStoreChecks
 
-/// Store files that are damaged, cut off, of somebody else or of another time; and logs that are.
+/// Store files that are damaged, cut off, of other programs or of another time, and damaged logs.
 struct HostileFiles {
     private let run: Run
     /// A sound store.
     private let file: Data
-    /// A sound store whose newest transactions are in its log, each of which has added 1 to the first number of all nodes.
+    /// A sound store with its newest transactions in its log. Each of them has added 1 to the first number of all
+    /// nodes.
     private let hot: (file: Data, log: Data)
     /// The first numbers of the nodes by serial number, before those transactions.
     private let firsts: [Int64: Int64]
@@ -38,7 +39,7 @@ struct HostileFiles {
         }
     }
 
-    /// Changes a file behind the framework's back.
+    /// Changes a file without the framework.
     private static func edit<R>(_ url: URL, _ steps: [String], then: () throws -> R) throws -> R {
         var database: OpaquePointer?
         defer { sqlite3_close(database) }
@@ -51,7 +52,7 @@ struct HostileFiles {
 
     // MARK: - Inputs
 
-    /// Opens a file with bytes changed, or cut off anywhere.
+    /// Opens a file with changed bytes, or one that is cut off anywhere.
     func openDamaged(_ number: Int, _ stream: inout SeededStream) throws {
         var bytes = file
         if stream.chance(0.3) {
@@ -62,7 +63,7 @@ struct HostileFiles {
         try open(bytes, number, "with damaged bytes")
     }
 
-    /// Opens a file that ends after one of its pages, one page further each time.
+    /// Opens a file that ends after one of its pages; the page is the next one each time.
     func openCut(_ number: Int) throws {
         let size = Int(file[16]) << 8 + Int(file[17])
         let pages = file.count / max(size, 512)
@@ -70,7 +71,7 @@ struct HostileFiles {
         try open(file.prefix(page * size), number, "with \(page) of \(pages) pages")
     }
 
-    /// Opens a file whose log is damaged: what is there is what some of its transactions, in order, have left.
+    /// Opens a file with a damaged log. It must show the state after some of the transactions, without gaps.
     func openHot(_ number: Int, _ stream: inout SeededStream) throws {
         var log = hot.log
         if stream.chance(0.4) {
@@ -87,7 +88,7 @@ struct HostileFiles {
         }
     }
 
-    /// Opens a file that is whole, and wrong.
+    /// Opens a file that SQLite can read, but that has a wrong content.
     func openWrong(_ number: Int, _ stream: inout SeededStream) throws {
         let wrong = stream.pick(WrongFile.all)
         let url = run.folder.appendingPathComponent("wrong-\(number).sqlite")
@@ -97,7 +98,7 @@ struct HostileFiles {
         try open(Data(contentsOf: url), number, wrong.name, demanded: wrong.code)
     }
 
-    /// Opens a sound file after statements that SQLite may take or refuse.
+    /// Opens a sound file after statements that SQLite may execute or refuse.
     func openEdited(_ number: Int, _ statements: String) throws {
         let url = run.folder.appendingPathComponent("edited-\(number).sqlite")
         defer { remove(url) }
@@ -116,9 +117,9 @@ struct HostileFiles {
     ///   - bytes: The file.
     ///   - log: Its log, if it has one.
     ///   - number: The number of the input.
-    ///   - name: What is wrong with it.
-    ///   - demanded: The one error with which it is to be refused; `nil` if it may be used, or refused with any.
-    ///   - look: Looks at what is there.
+    ///   - name: The fault of the file.
+    ///   - demanded: The only error with which it may be refused; `nil` if it may be used, or refused with any error.
+    ///   - look: Checks the content.
     /// - Throws: If the file cannot be made.
     private func open(
         _ bytes: Data,
@@ -161,7 +162,7 @@ struct HostileFiles {
         } catch { run.count("files-not-verified") }
     }
 
-    /// Reads what may be in files of their own; no row leads to a file that is none of the store's.
+    /// Reads images, which may be in separate files. No row may lead to a file that does not belong to the store.
     private func readImages(_ context: NSManagedObjectContext, _ number: Int, _ name: String) throws {
         try context.performAndWait {
             for mark in try context.fetch(NSFetchRequest<Mark>(entityName: "Mark")) {
@@ -171,7 +172,7 @@ struct HostileFiles {
         }
     }
 
-    /// Reads all of it, and changes what there is and adds to it.
+    /// Reads everything, changes an object and adds one.
     private func use(_ context: NSManagedObjectContext) throws {
         try context.performAndWait {
             let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))

@@ -1,8 +1,8 @@
 import CoreData
 
-/// What makes inputs of all kinds.
+/// Makes inputs of all kinds.
 struct HostileInputs {
-    /// What an input is.
+    /// The kind of an input.
     enum Kind: String, CaseIterable {
         /// Predicates over nodes.
         case predicates
@@ -20,7 +20,7 @@ struct HostileInputs {
         case models
         /// Mapping models, and migrations by them.
         case mappings
-        /// Store files and their logs; in the corpus the statements that make one of a sound one.
+        /// Store files and their logs. In the corpus, these are statements that change a sound file.
         case files
         /// Entries of the corpus, mutated.
         case corpus
@@ -32,7 +32,7 @@ struct HostileInputs {
     let tokens: HostileTokens
     let mappings: HostileMappings
 
-    /// What the input of that number is.
+    /// The kind of the input with that number.
     static func kind(_ number: Int) -> Kind {
         if let entry = HostileCorpus.entry(number) { return entry.kind }
         switch number % Hostile.kinds {
@@ -49,7 +49,7 @@ struct HostileInputs {
         }
     }
 
-    /// Makes the input of that number, and looks at what comes of it.
+    /// Makes the input with that number, and checks the outcome.
     func make(
         _ number: Int,
         _ run: Run,
@@ -104,7 +104,7 @@ struct HostileInputs {
         }
     }
 
-    /// Asks for objects by URIs that nobody has made.
+    /// Asks for objects by URIs that the framework has not made.
     private func ask(
         _ number: Int,
         _ run: Run,

@@ -1,8 +1,9 @@
 import CoreData
 
-/// Mapping models: mutated ones, compiled and not, and ones made to be refused for one reason.
+/// Mapping models: mutated ones, compiled or not, and ones that must be refused for one reason.
 ///
-/// What can be read is carried out: the migration succeeds, or fails with an error and leaves no store.
+/// If a mapping model can be read, then a migration uses it, which must succeed, or fail with an error and leave no
+/// store.
 struct HostileMappings {
     private let run: Run
     private let source: NSManagedObjectModel
@@ -10,7 +11,7 @@ struct HostileMappings {
     private let store: URL
     private let compiled: Data
 
-    /// Makes the two versions of the model, a store of the first, and a compiled mapping model.
+    /// Makes the two versions of the model, a store of the first version, and a compiled mapping model.
     init(_ run: Run) throws {
         self.run = run
         let folder = run.folder.appendingPathComponent("mappings")
@@ -67,7 +68,7 @@ struct HostileMappings {
         """
     }
 
-    /// Reads, and carries out, a mapping model with characters or bytes changed.
+    /// Reads a mapping model with changed characters or bytes, and migrates by it.
     func readMutated(_ number: Int, _ stream: inout SeededStream) throws {
         if stream.chance(0.5) {
             return try read(Data(Hostile.mutated(Self.text(), &stream).utf8), number, "a mutated mapping model", nil)
@@ -78,7 +79,7 @@ struct HostileMappings {
         try read(data, number, "a mutated compiled mapping model", nil)
     }
 
-    /// Reads a mapping model that contradicts itself, or is no mapping model.
+    /// Reads a mapping model that contradicts itself, or a file that is no mapping model.
     func readWrong(_ number: Int, _ stream: inout SeededStream) throws {
         let corrupt = CocoaError.Code.fileReadCorruptFile
         let many = String(repeating: "z2 ", count: 1 + stream.skewed(3_000))
@@ -141,7 +142,7 @@ struct HostileMappings {
     }
 }
 
-/// A compiled mapping model, as it is archived; archives know classes of the top level only.
+/// A compiled mapping model in the form in which it is archived. Archives can only contain classes of the top level.
 final class ArchivedMappingModel: NSObject, NSCoding {
     override init() { super.init() }
     init?(coder: NSCoder) { nil }
@@ -160,7 +161,7 @@ final class ArchivedMappingModel: NSObject, NSCoding {
     }
 }
 
-/// An entity mapping in it.
+/// An entity mapping in the archive.
 final class ArchivedEntityMapping: NSObject, NSCoding {
     override init() { super.init() }
     init?(coder: NSCoder) { nil }
@@ -175,7 +176,7 @@ final class ArchivedEntityMapping: NSObject, NSCoding {
     }
 }
 
-/// A property mapping in that.
+/// A property mapping in the archive.
 final class ArchivedPropertyMapping: NSObject, NSCoding {
     private let name: String
 

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Model files: mutated ones, and ones made to be refused for one reason.
+/// Model files: mutated ones, and ones that must be refused for one reason.
 struct HostileModels {
     private let run: Run
 
@@ -22,27 +22,27 @@ struct HostileModels {
         </model>
         """
 
-    /// Reads a model with characters changed.
+    /// Reads a model with changed characters.
     func readMutated(_ number: Int, _ stream: inout SeededStream) {
         read(Hostile.mutated(Self.text, &stream), number, "a mutated model", nil)
     }
 
-    /// Reads a model that contradicts itself, or is made to cost much.
+    /// Reads a model that contradicts itself, or that is made to take much time or memory.
     func readWrong(_ number: Int, _ stream: inout SeededStream) {
         let size = 1 + stream.skewed(3_000)
         let wrong = stream.pick(Self.wrong(size))
         read("<model>\(wrong.body())</model>", number, "a model with \(wrong.name), size \(size)", wrong.code)
     }
 
-    /// Reads a model of these elements.
+    /// Reads a model with these elements.
     func read(_ number: Int, _ elements: String) { read("<model>\(elements)</model>", number, "a model", nil) }
 
-    /// A model with something wrong about it.
+    /// A model with one fault.
     private struct Wrong {
         let name: String
-        /// The error with which it is to be refused; `nil` if it may be read, or refused with any.
+        /// The error with which it must be refused; `nil` if it may be read, or refused with any error.
         let code: CocoaError.Code?
-        /// Its elements, made when they are needed, as some are large.
+        /// Its elements. They are made when they are needed, as some are large.
         let body: () -> String
 
         init(_ name: String, _ code: CocoaError.Code?, _ body: @escaping @autoclosure () -> String) {
@@ -50,7 +50,7 @@ struct HostileModels {
         }
     }
 
-    /// All that can be wrong, of a size.
+    /// All faulty models, for a given size.
     private static func wrong(_ size: Int) -> [Wrong] {
         let invalid = CocoaError.Code.coreData
         let corrupt = CocoaError.Code.fileReadCorruptFile

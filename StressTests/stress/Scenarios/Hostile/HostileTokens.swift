@@ -1,6 +1,6 @@
 import CoreData
 
-/// Places in histories, and archives, that come from outside: mutated, of other stores, and of other classes.
+/// History tokens and archives from outside: mutated ones, tokens of other stores, and archives of other classes.
 struct HostileTokens {
     private let run: Run
     private let context: NSManagedObjectContext
@@ -16,7 +16,7 @@ struct HostileTokens {
         ("a set", archive(NSSet(array: ["a", 2, NSNull()]))), ("a locale", archive(NSLocale(localeIdentifier: "de"))),
     ]
 
-    /// Works on a store that keeps a history.
+    /// Prepares inputs for a store that keeps a history.
     init(_ run: Run, _ stack: NSPersistentStoreCoordinator) {
         self.run = run
         context = stack.context()
@@ -27,7 +27,7 @@ struct HostileTokens {
         try? NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: true)
     }
 
-    /// Reads the history from a place that nobody has been to.
+    /// Reads the history from a place that the framework has not returned.
     func follow(_ number: Int, _ stream: inout SeededStream) {
         let other = stream.chance(0.3) ? UUID().uuidString : ""
         let place = stream.pick([
@@ -38,7 +38,7 @@ struct HostileTokens {
         follow(number, text)
     }
 
-    /// Reads the history from a place.
+    /// Reads the history from the place in a token.
     func follow(_ number: Int, _ text: String) {
         guard let token = try? JSONDecoder().decode(NSPersistentHistoryToken.self, from: Data(text.utf8)) else {
             return run.count("tokens-refused")
@@ -57,7 +57,7 @@ struct HostileTokens {
         }
     }
 
-    /// The error that a token is to be refused with, 0 for none: the store has one transaction.
+    /// The code with which a token must be refused, or 0. The store has one transaction.
     private func expectation(_ token: NSPersistentHistoryToken) -> Int {
         guard let place = token.transactionNumbers[store] else {
             return token.transactionNumbers.isEmpty ? 0 : 134501
@@ -65,9 +65,9 @@ struct HostileTokens {
         return place > 1 ? NSPersistentHistoryTokenExpiredError : 0
     }
 
-    /// Reads an archive of another class than is allowed, or a damaged one, as an attribute does.
+    /// Reads an archive of a class that is not allowed, or a damaged one, as an attribute does.
     ///
-    /// Not with the system's own reader, which stops the program at a class that it does not expect.
+    /// It does not use the system's own reader, which stops the program at an unexpected class.
     func unarchive(_ number: Int, _ stream: inout SeededStream) {
         let (name, made) = stream.pick(Self.archives)
         guard var data = made else { return run.find("input \(number): \(name) cannot be archived") }

@@ -1,12 +1,13 @@
 import CoreData
 
-/// Files of a store that are moved away while it is open: no save goes into them, and all goes on when they are back.
+/// Files of a store are moved away while it is open. No save may go into them, and work must go on when they are
+/// back.
 enum MovedFiles {
     private static let suffixes = ["", "-wal", "-shm"]
 
-    /// Moves the files of one store away, and those of a second one, in whose place another store comes.
+    /// Moves the files of one store away, and then those of a second one, which another store replaces.
     ///
-    /// - Throws: Errors that have nothing to do with it.
+    /// - Throws: Errors that have nothing to do with the moved files.
     static func run(_ run: Run) throws {
         for isReplaced in [false, true] { try move(run, isReplaced) }
     }

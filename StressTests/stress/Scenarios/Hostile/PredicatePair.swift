@@ -1,6 +1,6 @@
 import CoreData
 
-/// Asks a SQLite store and a store in memory with the same rows the same questions, also in other words.
+/// Compares the results of a SQLite store and of a store in memory with the same rows, also for rewritten predicates.
 struct PredicatePair {
     private let run: Run
     private let stored: NSManagedObjectContext
@@ -10,7 +10,7 @@ struct PredicatePair {
         (self.run, self.stored, self.remembered) = (run, stored, remembered)
     }
 
-    /// Makes a predicate, and compares the answers.
+    /// Makes a predicate, and compares the results.
     func compare(_ number: Int, _ stream: inout SeededStream) throws {
         var text = PredicateText.condition(3, &stream)
         let isMutated = stream.chance(0.4)
@@ -18,7 +18,7 @@ struct PredicatePair {
         try compare(number, text, mayBeRefused: isMutated, &stream)
     }
 
-    /// Compares the answers to a predicate.
+    /// Compares the results of a predicate.
     func compare(_ number: Int, _ text: String, mayBeRefused: Bool, _ stream: inout SeededStream) throws {
         let predicate: NSPredicate
         do {
@@ -30,7 +30,7 @@ struct PredicatePair {
         try compare(number, predicate, text, &stream)
     }
 
-    /// Makes a comparison with an argument of any type, and compares the answers.
+    /// Makes a comparison with an argument of any type, and compares the results.
     func compareArgument(_ number: Int, _ stream: inout SeededStream) throws {
         let key = stream.pick([
             "serial", "first", "label", "parent", "parent.label", "children", "marks.serial", "SELF",
@@ -55,7 +55,7 @@ struct PredicatePair {
         try compare(number, predicate, described, &stream)
     }
 
-    /// Sorts both by keys that may not exist, and compares the orders.
+    /// Sorts the rows of both stores by a key that may not exist, and compares the orders.
     func compareOrder(_ number: Int, _ stream: inout SeededStream) {
         var key = stream.pick([
             "first", "label", "parent.first", "parent.parent.label", "children.@count", "marks", "second",
@@ -64,7 +64,7 @@ struct PredicatePair {
         compareOrder(number, key, &stream)
     }
 
-    /// Sorts both by a key, and compares the orders.
+    /// Sorts the rows of both stores by a key, and compares the orders.
     func compareOrder(_ number: Int, _ key: String, _ stream: inout SeededStream) {
         let request = NSFetchRequest<Node>(entityName: "Node")
         request.sortDescriptors = [
@@ -86,7 +86,7 @@ struct PredicatePair {
         }
     }
 
-    /// Compares the answers to a predicate, and to others that mean the same.
+    /// Compares the results of a predicate, and of others that mean the same.
     private func compare(
         _ number: Int,
         _ predicate: NSPredicate,
@@ -94,7 +94,7 @@ struct PredicatePair {
         _ stream: inout SeededStream
     ) throws {
         guard let answer = answer(predicate, stored, number, text) else {
-            // What one refuses the other one does as well.
+            // If one store refuses a predicate, then the other one must refuse it as well.
             if self.answer(predicate, remembered, number, text) != nil {
                 run.find("input \(number): SQLite alone refuses “\(text)”")
             }
@@ -156,7 +156,7 @@ enum PredicateText {
     private static let texts = ["\"a\"", "'A'", "\"O'Brien\"", "\"\"", "\"%@\"", "\"*b?\"", "\"\\n\"", "\"ä\"", "nil"]
     private static let operators = ["==", "!=", "BEGINSWITH", "CONTAINS", "ENDSWITH", "LIKE", "<", ">="]
 
-    /// A condition, no deeper than `depth`.
+    /// A condition that nests no deeper than `depth`.
     static func condition(_ depth: Int, _ stream: inout SeededStream) -> String {
         switch stream.below(depth > 0 ? 10 : 6) {
         case 0, 1: return "\(number(depth, &stream)) \(stream.pick(comparisons)) \(number(depth, &stream))"

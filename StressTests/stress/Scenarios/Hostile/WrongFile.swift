@@ -1,29 +1,29 @@
 import CoreData
 
-/// A store file that SQLite finds nothing wrong with, and that is none of ours, or not one of this model.
+/// A file in which SQLite finds no fault, but which is no store of the framework, or no sound store of this model.
 struct WrongFile {
-    /// What is wrong with it.
+    /// The fault.
     let name: String
-    /// The error with which it is to be refused; `nil` if it may be used, or refused with any.
+    /// The error with which it must be refused; `nil` if it may be used, or refused with any error.
     let code: CocoaError.Code?
-    /// What makes it out of a sound one.
+    /// The statements that make it out of a sound store.
     let steps: [String]
-    /// Whether it is made out of nothing instead.
+    /// Whether it is made out of an empty file instead.
     let isForeign: Bool
 
     private init(_ name: String, _ code: CocoaError.Code? = nil, isForeign: Bool = false, sql steps: String...) {
         (self.name, self.code, self.isForeign, self.steps) = (name, code, isForeign, steps)
     }
 
-    /// A file whose metadata say something else.
+    /// A file with other metadata.
     private init(_ name: String, _ code: CocoaError.Code? = nil, metadata: [String: Any]) {
-        // Of no other values than these: a plist that is not valid is another case.
+        // All values are valid in a property list: metadata that are no list are another case.
         let list = try? PropertyListSerialization.data(fromPropertyList: metadata, format: .binary, options: 0)
         let hex = (list ?? Data()).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
         self.init(name, code, sql: "UPDATE Z_METADATA SET Z_PLIST = x'\(hex)', Z_VERSION = 99")
     }
 
-    /// What a store of the model says, with some of it changed.
+    /// The metadata of a store of the model, with some changes.
     private static func metadata(_ changes: [String: Any]) -> [String: Any] {
         let hashes = StressModel.shared.entityVersionHashesByName
         return [
@@ -32,21 +32,21 @@ struct WrongFile {
         ].merging(changes) { $1 }
     }
 
-    /// All of them.
+    /// All wrong files.
     static var all: [WrongFile] {
         let strange = Data(repeating: 7, count: 32)
         var hashes = StressModel.shared.entityVersionHashesByName
         hashes["Node"] = strange
         return [
             WrongFile(
-                "with tables of somebody else",
+                "with tables of another program",
                 .persistentStoreTypeMismatch,
                 isForeign: true,
                 sql: "CREATE TABLE songs (id INTEGER PRIMARY KEY, title TEXT)",
                 "INSERT INTO songs VALUES (1, 'a')"
             ),
             WrongFile(
-                "with a table of somebody else that has our name",
+                "with a table of another program that has our name",
                 .persistentStoreTypeMismatch,
                 isForeign: true,
                 sql: "CREATE TABLE ZNODE (id INTEGER PRIMARY KEY, title TEXT)"

@@ -1,8 +1,9 @@
 import CoreData
 
-/// Adds to a value whose read fails, and saves when the disk works again: no sum is stored that was made with zero.
+/// Adds to a value whose read fails, and saves when the disk works again.
 ///
-/// Each read of a file that it takes fails in turn, once or until the sum is made.
+/// No sum may be stored that was computed with zero. Each read of a file that a sum needs fails in turn, once or
+/// until the sum is made.
 enum FailedSum {
     private enum Way: String, CaseIterable {
         /// An account adds to its own balance.
@@ -13,14 +14,14 @@ enum FailedSum {
 
     private static let opening: Int64 = 1_000
     private static let amount: Int64 = 5
-    /// So many that the first and the last one are on different pages of the file.
+    /// There are so many accounts that the first and the last one are on different pages of the file.
     private static let size = 600
-    /// No row takes more reads of a file.
+    /// No row needs more reads of a file.
     private static let most = 40
 
     /// Makes all sums.
     ///
-    /// - Throws: Errors without a fault.
+    /// - Throws: Errors that no fault has caused.
     static func run(_ run: Run) throws {
         let url = run.folder.appendingPathComponent("sums.sqlite")
         defer {
@@ -33,7 +34,7 @@ enum FailedSum {
             for isSticky in [false, true] {
                 var point = 1
                 while point <= most, try add(run, url, places, way, isSticky, point, &balances) { point += 1 }
-                // Without a fault it has proved nothing.
+                // If no read has failed, then nothing is proved.
                 if point == 1 { run.find("a sum with a balance, \(way.rawValue): nothing is read that can fail") }
                 run.count("failed-sums", point - 1)
             }
@@ -42,7 +43,7 @@ enum FailedSum {
 
     /// Stores the accounts.
     ///
-    /// - Returns: The first and the last one.
+    /// - Returns: The URIs of the first and the last one.
     private static func fill(_ run: Run, _ url: URL) throws -> [URL] {
         let stack = try run.open(at: url)
         try Bank.open(stack, size)
@@ -53,16 +54,18 @@ enum FailedSum {
 
     /// Makes one sum while the disk fails, and saves it afterwards.
     ///
+    /// A refused save must succeed after a rollback.
+    ///
     /// - Parameters:
-    ///   - run: Takes the findings.
+    ///   - run: Collects the findings.
     ///   - url: The store.
     ///   - places: The two accounts.
-    ///   - way: The amount to add.
+    ///   - way: The way to make the sum.
     ///   - isSticky: Whether all reads fail from the point on.
     ///   - point: The first read that fails.
     ///   - balances: The balances of the two accounts.
-    /// - Returns: Whether there were so many reads.
-    /// - Throws: Errors without a fault.
+    /// - Returns: Whether a read has failed: there may be fewer reads than `point`.
+    /// - Throws: Errors that no fault has caused.
     private static func add(
         _ run: Run,
         _ url: URL,
@@ -94,7 +97,7 @@ enum FailedSum {
             }
         }
         FaultFileSystem.arm(FaultFileSystem.Plan(point: point, isSticky: isSticky, operations: .reads))
-        // A program that goes on all the same.
+        // The program goes on after the error.
         try? context.performAndWait { () throws in sum() }
         let hasFailed = FaultFileSystem.counts.failures > 0
         FaultFileSystem.arm(FaultFileSystem.Plan())

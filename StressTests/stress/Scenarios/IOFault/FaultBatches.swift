@@ -1,6 +1,6 @@
 import CoreData
 
-/// What the batches of a script of faults have to leave, and what they may.
+/// The accounts that the batches of a fault script must leave, and those that they may leave.
 struct FaultBatches {
     /// Numbers and balances of accounts.
     typealias Rows = [Int64: Int64]
@@ -11,7 +11,7 @@ struct FaultBatches {
         case update
         case delete
 
-        /// The one that comes after a save, if there is one.
+        /// The batch that follows a save, if there is one.
         init?(after save: Int) {
             switch save {
             case 1: self = .insert
@@ -37,7 +37,7 @@ struct FaultBatches {
             }
         }
 
-        /// What it makes of rows.
+        /// The rows after the request.
         func applied(to rows: Rows) -> Rows {
             switch self {
             case .insert: Dictionary(uniqueKeysWithValues: (0..<6).map { (Int64($0), 0) })
@@ -47,33 +47,33 @@ struct FaultBatches {
         }
     }
 
-    /// The rows as long as the store is open.
+    /// The rows while the store is open.
     private(set) var rows: Rows = [:]
-    /// The rows that may be there when it is opened again: a commit that failed may be in the log.
+    /// The rows that are possible when the store is opened again: a commit that failed may be in the log.
     private(set) var possible: [Rows] = [[:]]
 
-    /// Nothing is in doubt any more, since something was committed.
+    /// Ends all doubt, because something was committed.
     mutating func settle() { possible = [rows] }
 
-    /// Takes a step that was done.
+    /// Records a step that has succeeded.
     mutating func note(_ step: Step) {
         rows = step.applied(to: rows)
         settle()
     }
 
-    /// Takes a step that gave an error.
+    /// Records a step that gave an error.
     mutating func noteFailed(_ step: Step) { possible += possible.map(step.applied) }
 }
 
 extension FaultScript {
-    /// Executes a batch, and looks at what it has done.
+    /// Executes a batch, and checks what it has done.
     func play(_ step: FaultBatches.Step, _ context: NSManagedObjectContext) {
         let author = "batch \(step)"
         context.transactionAuthor = author
         let isThere = !batches.rows.isEmpty
         if attempt("a batch", failed: { batches.noteFailed(step) }, { try context.execute(step.request) }) != nil {
             batches.note(step)
-            // What changes no row leaves no trace.
+            // A batch that changes no row is not in the history.
             if isThere || step == .insert { history.add(author) }
         }
         if let rows = attempt("fetching accounts", { try self.rows(context) }), rows != batches.rows {

@@ -1,17 +1,17 @@
 import CoreData
 
-/// What the history of a script of faults has to tell.
+/// The history that a fault script must find.
 struct FaultHistory {
     /// The authors of the saves and batches that have succeeded, in order, from the first one that is left.
     var told: [String] = []
-    /// The same if a purge that gave an error has purged nonetheless; `nil` if none did.
+    /// The authors after a purge that gave an error, in case it has purged nonetheless; `nil` if no purge has failed.
     var purged: [String]?
-    /// Up to where it was read.
+    /// The token of the last transaction that was read.
     var token: NSPersistentHistoryToken?
     /// The author of the transaction of the token.
     var author = ""
 
-    /// Takes a save or batch that has succeeded.
+    /// Records a save or batch that has succeeded.
     mutating func add(_ author: String) {
         told.append(author)
         purged?.append(author)
@@ -26,17 +26,17 @@ extension FaultScript {
         return (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? []
     }
 
-    /// Demands that the history tells of all that has succeeded, and of nothing else.
+    /// Demands that the history contains everything that has succeeded, and nothing else.
     func readHistory(_ context: NSManagedObjectContext) {
         guard let all = attempt("fetching the history", { try transactions(context) }) else { return }
         let authors = checkNumbers(all)
-        // Until then it may come to light when the log is read anew, as any write that gave an error may.
+        // A failed purge may show only now, when the log is read anew, like any write that gave an error.
         if authors == history.purged { (history.told, history.purged) = (authors, nil) }
         if authors != history.told { find("the history tells of \(authors), not of \(history.told)") }
         (history.token, history.author) = (all.last?.token, authors.last ?? "")
     }
 
-    /// Purges what was read before, but for its last transaction.
+    /// Purges the transactions that were read before, except the last one.
     func purgeHistory(_ context: NSManagedObjectContext) {
         guard let token = history.token, let place = history.told.firstIndex(of: history.author) else { return }
         let rest = Array(history.told[place...])
@@ -46,14 +46,14 @@ extension FaultScript {
         }
     }
 
-    /// Demands, when the store was opened again, that the history tells of all that was acknowledged.
+    /// Demands that the history contains everything that was acknowledged, after the store was opened again.
     ///
-    /// What has failed may be there too.
+    /// Work that has failed may be in it too.
     ///
     /// - Parameters:
-    ///   - context: The context, on whose queue this is.
-    ///   - saves: How many saves are there, of which the history has to tell too.
-    /// - Throws: What fetching throws.
+    ///   - context: The context. This runs on its queue.
+    ///   - saves: The number of saves that are stored. The history must contain them too.
+    /// - Throws: Errors of fetching.
     func compareHistory(_ context: NSManagedObjectContext, _ saves: Int) throws {
         let authors = checkNumbers(try transactions(context))
         let known = Set(history.told)
@@ -66,7 +66,7 @@ extension FaultScript {
         }
     }
 
-    /// Demands that numbers rise one by one.
+    /// Demands that the numbers rise one by one.
     private func checkNumbers(_ all: [NSPersistentHistoryTransaction]) -> [String] {
         for (one, next) in zip(all, all.dropFirst()) where next.transactionNumber != one.transactionNumber + 1 {
             find("transaction \(next.transactionNumber) comes after \(one.transactionNumber)")

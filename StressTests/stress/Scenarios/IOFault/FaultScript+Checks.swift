@@ -3,7 +3,7 @@ import StrataSQLiteStore
 import StrataStoreChecks
 
 extension FaultScript {
-    /// Opens the store again, and demands that all is there that was acknowledged, and nothing by halves.
+    /// Opens the store again, and demands that everything acknowledged is there, and nothing by half.
     func look() throws {
         let stack: NSPersistentStoreCoordinator
         do { stack = try open() } catch { return find("opening again gave \(describe(error))") }
@@ -25,7 +25,7 @@ extension FaultScript {
             find("\(suffix) is left behind by a store that was closed")
         }
         do {
-            // After a fault a file of external data that no row names may be left, as it could not be removed.
+            // A fault may leave a file of external data that no row names, as the file could not be removed.
             for problem in try StoreVerifier(storeURL: url, model: Self.model).problems()
             where faults == 0 || !problem.hasSuffix("belongs to no row") {
                 find(problem)
@@ -33,7 +33,8 @@ extension FaultScript {
         } catch { find("checking the file gave \(describe(error))") }
     }
 
-    /// Demands that the first so many saves are there, all that were acknowledged among them, and nothing of any other.
+    /// Demands that the saves up to some number are stored, including all acknowledged ones, and nothing of later
+    /// saves.
     private func compare(_ groups: [Int: [Node]]) {
         let saves = (groups.keys.max() ?? -1) + 1
         if saves < acknowledged { return find("\(saves) saves are there, acknowledged were \(acknowledged)") }

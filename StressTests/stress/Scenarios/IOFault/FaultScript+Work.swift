@@ -1,12 +1,12 @@
 import CoreData
 
 extension FaultScript {
-    /// Saves again and again; what failed is saved at once, or with what comes next.
+    /// Saves again and again. Changes whose save has failed are saved at once, or with the next ones.
     func work(_ context: NSManagedObjectContext) {
         var groups: [[Node]] = []
         for save in 0..<Self.saves {
             groups.append(insert(save, groups, context))
-            // Each save takes back a part of the one before the last, and replaces its image.
+            // Each save deletes a part of the save before the last one, and replaces its image.
             if save >= 2 {
                 context.delete(groups[save - 2][3])
                 groups[save - 2][1].second = 1
@@ -31,7 +31,7 @@ extension FaultScript {
         }
     }
 
-    /// Inserts the objects of a save, which hang on those of the one before.
+    /// Inserts the objects of a save, which refer to those of the save before.
     private func insert(_ save: Int, _ groups: [[Node]], _ context: NSManagedObjectContext) -> [Node] {
         let mark = Mark(context: context)
         mark.serial = Int64(save)
@@ -47,7 +47,7 @@ extension FaultScript {
         }
     }
 
-    /// Lets go of what is unchanged, and reads it again.
+    /// Turns unchanged objects into faults, and reads them again.
     func read(_ context: NSManagedObjectContext) {
         context.refreshAllObjects()
         _ = attempt("fetching") {
@@ -55,7 +55,7 @@ extension FaultScript {
                 let before = failures
                 let (serial, label, marks) = (node.serial, node.label ?? "", node.marks)
                 let image = marks.first?.image
-                // What cannot be read has been reported.
+                // An object that cannot be read was already reported.
                 guard failures == before else { continue }
                 if label.count != serial * 90 { find("a label of save \(serial) has \(label.count) characters") }
                 if marks.count != 1 { find("a node of save \(serial) has \(marks.count) marks") }
@@ -66,18 +66,18 @@ extension FaultScript {
         }
     }
 
-    // MARK: - What is to be there
+    // MARK: - The expected content
 
-    /// How many nodes there are after so many saves.
+    /// The number of nodes after so many saves.
     private static func size(after saves: Int) -> Int { 4 * saves - max(saves - 2, 0) }
 
     /// Whether the mark of a save has external data.
     private static func hasImage(_ save: Int) -> Bool { save == 1 || save == 3 }
 
-    /// Data that tells the save it is of, and is kept in a file.
+    /// Data that identifies its save, and is large enough to be kept in a file.
     private static func image(_ save: Int) -> Data { Data(repeating: UInt8(save), count: 140_000) }
 
-    /// The image of the mark of a save after so many saves, as the next but one replaces it.
+    /// The image of the mark of a save after so many saves: the next save but one replaces it.
     static func image(of save: Int, after saves: Int) -> Data? {
         guard hasImage(save) else { return nil }
         return image(save + 2 < saves ? save + 2 : save)

@@ -1,17 +1,17 @@
 import CoreData
 
-/// Opens a store, saves, reads and closes under a plan of faults; then, without faults, goes on and looks at what is
-/// there.
+/// Opens a store, saves, reads and closes under a plan of faults; then goes on without faults, and checks the store.
 ///
-/// Every call has to succeed or to give a documented error, what it does must be wholly done or not at all, and what was
-/// acknowledged has to be there in the end. A fault that comes once fails one call at most: what has failed succeeds when
-/// it is tried again.
+/// Every call must succeed or give a documented error, and its work must be done wholly or not at all. Acknowledged
+/// work must be there at the end. A single fault may fail one call at most, which must succeed when it is tried
+/// again.
 final class FaultScript {
-    /// What whoever uses a failing store does about it.
+    /// How a program reacts to a failing store.
     struct Habits {
-        /// Whether a call that has failed is tried again at once; else what was not saved is saved with what comes next.
+        /// Whether a failed call is tried again at once. Otherwise, the changes are saved with the next ones.
         var triesAgain = true
-        /// Whether the store is closed while its disk still fails, with what is unsaved; else the fault goes first.
+        /// Whether the store is closed while its disk still fails, with unsaved changes. Otherwise the fault ends
+        /// first.
         var closesUnderFaults = false
 
         init() {}
@@ -22,25 +22,26 @@ final class FaultScript {
     }
 
     static let saves = 6
-    /// The part of the model that is needed, so that a script has few operations, all of which can be tried.
+    /// The part of the model that a script needs. It is small, so that a script has few operations, and all can be
+    /// tried.
     static let model: NSManagedObjectModel = {
         let model = StressModel.make()
         model.entities.removeAll { !["Account", "Node", "Mark"].contains($0.name ?? "") }
         return model
     }()
 
-    /// How many operations there were until the faults were lifted, of the kinds that plans can count.
+    /// The number of operations before the faults were lifted, for each kind that plans can count.
     private(set) var lengths: [Int: Int] = [:]
-    /// How many of these failed.
+    /// The number of these operations that failed.
     private(set) var faults = 0
-    /// How many calls gave an error.
+    /// The number of calls that gave an error.
     private(set) var failures = 0
     /// The number of saves that are known to be there.
     private(set) var acknowledged = 0
     let url: URL
-    /// What the batches have done.
+    /// The work of the batches.
     var batches = FaultBatches()
-    /// What the history has to tell.
+    /// The expected history.
     var history = FaultHistory()
     private let run: Run
     private let name: String
@@ -49,14 +50,14 @@ final class FaultScript {
     private let habits: Habits
     private var firstFailure = ""
 
-    /// Prepares one.
+    /// Prepares a script.
     ///
     /// - Parameters:
-    ///   - run: Takes the findings.
-    ///   - name: What findings begin with.
+    ///   - run: Collects the findings.
+    ///   - name: The beginning of each finding.
     ///   - documented: The codes that errors may have.
     ///   - plan: The faults.
-    ///   - habits: What is done about them.
+    ///   - habits: The reaction to the faults.
     init(
         _ run: Run,
         _ name: String,
@@ -68,14 +69,14 @@ final class FaultScript {
         url = run.folder.appendingPathComponent(UUID().uuidString + ".sqlite")
     }
 
-    /// Plays it.
+    /// Plays the script.
     ///
-    /// - Throws: What nobody has asked for.
+    /// - Throws: Errors that no fault has caused.
     func play() throws {
         defer {
             FaultFileSystem.arm(FaultFileSystem.Plan())
             for suffix in ["", "-wal", "-shm"] { unlink(url.path + suffix) }
-            // What cannot be removed goes with the folder of the run.
+            // If the folder cannot be removed, then it goes with the folder of the run.
             let support = ".\(url.deletingPathExtension().lastPathComponent)_SUPPORT"
             try? FileManager.default.removeItem(at: run.folder.appendingPathComponent(support))
         }
@@ -84,7 +85,7 @@ final class FaultScript {
             lift()
             return try run.close(try open())
         }
-        // The script is played on one thread, which is the one that is told of errors.
+        // The script runs on one thread, and the handler is called on it.
         nonisolated(unsafe) let script = self
         stack.unreportableErrorHandler = { script.judge($0, $1) }
         let context = stack.context()
@@ -130,22 +131,22 @@ final class FaultScript {
         return coordinator
     }
 
-    /// Tells what was wrong.
+    /// Reports a finding.
     func find(_ text: String) { run.find("\(name): \(text)") }
 
-    /// Closes what `open` has opened.
+    /// Closes a coordinator that `open` has returned.
     func close(_ stack: NSPersistentStoreCoordinator) throws { try run.close(stack) }
 
     // MARK: - Calls that may fail
 
-    /// Does something that may fail, if it does perhaps twice.
+    /// Makes a call that may fail, perhaps twice.
     ///
     /// - Parameters:
-    ///   - doing: What it is.
-    ///   - alwaysAgain: Whether it is tried again though nobody has the habit.
-    ///   - failed: What has to be so when it has failed.
-    ///   - body: Does it.
-    /// - Returns: What came of it; `nil` if it failed.
+    ///   - doing: The name of the call.
+    ///   - alwaysAgain: Whether it is tried again even if that is not the habit.
+    ///   - failed: Runs after each failure, for checks.
+    ///   - body: The call.
+    /// - Returns: The result; `nil` if it failed.
     func attempt<R>(
         _ doing: String,
         alwaysAgain: Bool = false,
@@ -180,7 +181,7 @@ final class FaultScript {
         find("\(doing) gave \(describe(error))")
     }
 
-    /// Takes a save that has succeeded, with all that failed before it.
+    /// Records that a save has succeeded, with all changes whose save had failed before.
     func noteSaved(_ save: Int) {
         acknowledged = save + 1
         batches.settle()

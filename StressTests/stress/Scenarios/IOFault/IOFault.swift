@@ -1,8 +1,10 @@
 import CStrataSQLite
 import CoreData
 
-/// Fails each file operation of a fixed script in turn, once or from then on: every call gives a documented error or
-/// succeeds, what was acknowledged is there, and the context can go on once the fault is gone.
+/// Fails each file operation of a fixed script in turn, once or from then on.
+///
+/// Every call must succeed or give a documented error. Acknowledged work must be there, and the context must be able
+/// to go on once the fault is gone.
 enum IOFault: Scenario {
     static let name = "iofault"
     static let summary = "fails every file operation of a script in turn: no acknowledged save is lost, none is torn"
@@ -18,22 +20,22 @@ enum IOFault: Scenario {
             Sabotage("lying-disk", "acknowledged were"), Sabotage("second-fault", "though the fault came once"),
         ] + Sabotage.ofGuard(tornMigration, "migrating,")
         + Sabotage.ofGuard("no-failed-read-guard", "computed from what was not read")
-    /// Switches off that a migration is one transaction.
+    /// The guard that makes a migration one transaction.
     private static let tornMigration = "no-migration-transaction"
-    /// The part of the points that is of migrations.
+    /// The share of the points that fail a migration.
     static let migrating = Knob("migrating", 25, "of a hundred points, so many fail a migration")
 
-    /// Codes of errors that an I/O fault may end in, as documented.
+    /// The documented error codes in which an I/O fault may end.
     private static let documented: Set<CocoaError.Code> = [
         .sqlite, .fileWriteOutOfSpace, .fileReadCorruptFile, .persistentStoreOpen, .fileReadNoSuchFile,
         .persistentStoreTimeout,
     ]
 
-    /// What goes wrong at a point.
+    /// The fault at a point.
     private struct Kind {
         let name: String
         let plan: FaultFileSystem.Plan
-        /// From one point to the next; what goes wrong in many places that are alike is tried in some of them.
+        /// The distance between two points. Faults at many similar places are tried at some of them only.
         let step: Int
 
         init(
@@ -65,7 +67,7 @@ enum IOFault: Scenario {
         Kind("short reads, for good", SQLITE_OK, isSticky: true, .pieces, step: 40),
     ]
 
-    /// What the kinds count, under the names of figures.
+    /// The operations that the kinds count, under the names of figures.
     static let figures: [(String, FaultFileSystem.Operations)] = [
         ("changes", .changes), ("operations", [.changes, .reads]), ("locks", .locks), ("opens", .opens),
         ("maps", .maps), ("system-reads", .pieces),
@@ -73,7 +75,7 @@ enum IOFault: Scenario {
 
     static func run(_ run: Run) throws {
         FaultFileSystem.install(FaultFileSystem.Plan())
-        // Without faults, to learn how many operations there are.
+        // This script has no faults, and shows how many operations there are.
         let dry = FaultScript(run, "without faults", documented, FaultFileSystem.Plan(), FaultScript.Habits())
         try dry.play()
         if dry.failures > 0 { run.find("without faults \(dry.failures) calls fail") }
@@ -88,7 +90,8 @@ enum IOFault: Scenario {
         run.count("migration-changes", migration.lengths[FaultFileSystem.Operations.changes.rawValue] ?? 0)
         try FailedSum.run(run)
         let only = run.knob(point)
-        // Every point if asked for; else as many as fit, in an order that the seed draws.
+        // If a stride is given, then its points are all tried. Otherwise as many as fit are tried, in an order drawn
+        // from the seed.
         let step = run.knob(stride)
         let chosen = kinds.indices.filter { [nil, kinds[$0].name].contains(run.options.only) }
         var work = chosen.flatMap { kind in
@@ -116,7 +119,7 @@ enum IOFault: Scenario {
                 run.count("faults", script.faults)
                 continue
             }
-            // Drawn for each point by itself, so that it is the same however many others are tried.
+            // The habits are drawn for each point separately, so that they do not depend on the other points.
             var habits = run.stream(1 + number * 1_000_000 + point)
             let script = FaultScript(
                 run,

@@ -1,6 +1,7 @@
 import CoreData
 
-/// Random programs over several contexts, one call at a time: after each, the framework shows what an oracle says.
+/// Random programs over several contexts, one call at a time. After each call, the framework must agree with an
+/// oracle.
 enum Interleave: Scenario {
     static let name = "interleave"
     static let summary = "random programs over several contexts, call by call, against an oracle, file included"

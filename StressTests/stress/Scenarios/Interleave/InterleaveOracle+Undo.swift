@@ -1,21 +1,22 @@
-/// What contexts with an undo manager can take back and do again: a step is all that one call has changed.
+/// The steps that contexts with an undo manager can undo and redo. A step is everything that one call has changed.
 ///
-/// Steps end with whatever reads or writes the store's rows; taking back what was saved is not this scenario's part.
+/// Steps end with each call that reads or writes the store's rows. Undo of saved changes is not part of this
+/// scenario.
 extension InterleaveOracle {
-    /// The unsaved changes before or after a step, by object; what was read since stays read.
+    /// The unsaved changes before or after a step, by object. Values that were read since then stay.
     typealias Step = [Int64: Entry]
 
-    /// The steps of one context, the last one last.
+    /// The steps of one context; the newest comes last.
     struct Steps {
         var toUndo: [Step] = []
         var toRedo: [Step] = []
     }
 
-    /// Takes a step, if the call has changed anything.
+    /// Records a step, if the call has changed anything.
     ///
     /// - Parameters:
-    ///   - before: How it was before the call.
-    ///   - context: Where.
+    ///   - before: The state before the call.
+    ///   - context: The context.
     mutating func noteStep(from before: Step, in context: Int) {
         guard steps[context] != nil, isChange(from: before, in: context) else { return }
         steps[context]?.toUndo.append(before)
@@ -32,7 +33,7 @@ extension InterleaveOracle {
         }
     }
 
-    /// Takes the last step back.
+    /// Undoes the last step.
     ///
     /// - Returns: Whether there was one.
     mutating func undo(_ context: Int) -> Bool {
@@ -42,9 +43,9 @@ extension InterleaveOracle {
         return true
     }
 
-    /// Does again what was taken back last.
+    /// Redoes the step that was undone last.
     ///
-    /// - Returns: Whether there was anything.
+    /// - Returns: Whether there was one.
     mutating func redo(_ context: Int) -> Bool {
         guard let step = steps[context]?.toRedo.popLast() else { return false }
         steps[context]?.toUndo.append(entries[context])
@@ -65,7 +66,7 @@ extension InterleaveOracle {
             if let now = before[serial], !entry.isInserted { entry.base = now.base }
             entries[context][serial] = entry
         }
-        // Owners of children that come or go may count as changed, here as when it was done.
+        // Owners of children that come or go may count as changed, as they did when the step was made.
         for serial in Set(before.keys).union(entries[context].keys) {
             let owners = [before[serial], entries[context][serial]].map {
                 $0.map { $0.isDeleted ? 0 : $0.values[2] } ?? 0

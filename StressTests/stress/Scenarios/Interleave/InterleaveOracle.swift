@@ -1,6 +1,6 @@
 import CoreData
 
-/// What contexts on one store should show, told by dictionaries: shares nothing with the framework.
+/// The state that contexts on one store must show, kept in dictionaries. It shares no code with the framework.
 struct InterleaveOracle {
     struct Row: Equatable {
         var version: Int
@@ -8,15 +8,15 @@ struct InterleaveOracle {
         var values: [Int64]
     }
 
-    /// What a save has done, by serial number.
+    /// The work of a save, by serial number.
     struct Save {
         var inserted: Set<Int64> = []
         var updated: Set<Int64> = []
         var deleted: Set<Int64> = []
-        /// Of which it is not promised what a notification tells: owners of changed children, and what a
-        /// policy brought back or gave up.
+        /// The objects for which the content of a notification is not promised: owners of changed children, and
+        /// objects that a policy brought back or gave up.
         var open: Set<Int64> = []
-        /// Of which its notifications have told, whatever they were.
+        /// The objects in the notifications of the save.
         var told: Set<Int64> = []
     }
 
@@ -26,10 +26,10 @@ struct InterleaveOracle {
         var changes: [Int: Int64] = [:]
         var isInserted = false
         var isDeleted = false
-        /// The children that the deletion has taken their parent from.
+        /// The children whose parent the deletion has removed.
         var freed: Set<Int64> = []
 
-        /// Whether all that is changed is what it was, of which nobody says whether it counts as a change.
+        /// Whether all changes have led back to the former values. Nothing says whether that counts as a change.
         var isIdle: Bool { !isInserted && !changes.isEmpty && changes.allSatisfy { base.values[$0] == $1 } }
 
         var values: [Int64] {
@@ -39,7 +39,7 @@ struct InterleaveOracle {
         }
     }
 
-    /// What a context does about conflicts, by its name on the command line.
+    /// The merge policy of a context, under its name on the command line.
     enum Policy: String, CaseIterable {
         case error
         case storeTrump = "store"
@@ -49,32 +49,32 @@ struct InterleaveOracle {
     }
 
     enum SaveOutcome: Equatable {
-        /// And whether that changed anything.
+        /// The value is whether the save has changed anything.
         case saved(Bool)
         case refused(Set<Int64>)
-        /// Nobody has promised anything for this case.
+        /// Nothing is promised for this case.
         case undefined
     }
 
     /// The rows of the store, by serial number.
     private(set) var stored: [Int64: Row] = [:]
-    /// By context.
+    /// The objects of each context.
     var entries: [[Int64: Entry]]
     let policies: [Policy]
-    /// What each context has saved last, of those saves that changed anything.
+    /// The last save of each context that has changed anything.
     var lastSaves: [Save?]
-    /// By context, the owners of children that have come or gone, which may count as changed.
+    /// The owners of children that have come or gone, for each context; they may count as changed.
     var touched: [Set<Int64>]
-    /// By context, what can be taken back; `nil` without an undo manager.
+    /// The steps of each context; `nil` without an undo manager.
     var steps: [Steps?]
-    /// By context and object, how many saves there were when it was last said who its children are.
+    /// The number of saves when a context last knew the children of an object, for each context and object.
     var known: [[Int64: Int]]
-    /// By object, how many saves there were when the last one changed who its stored children are.
+    /// The number of saves when the stored children of an object last changed.
     private(set) var related: [Int64: Int] = [:]
     private(set) var lastVersion = 0
-    /// What conflicts of a save are about to bring back or give up.
+    /// The objects that conflicts of a save will bring back or give up.
     private var disputed: Set<Int64> = []
-    /// Whether it cannot be told what a save writes.
+    /// Whether it is unclear what a save writes.
     private var isUnclear = false
 
     init(_ policies: [Policy], undoes: [Bool]) {
@@ -86,7 +86,7 @@ struct InterleaveOracle {
         known = policies.map { _ in [:] }
     }
 
-    /// Has a context realise an object that it has not, if there is one to realise.
+    /// Lets a context realise an object, if it has not done so and the object is stored.
     ///
     /// - Returns: Whether the object can be used.
     mutating func realise(_ serial: Int64, in context: Int) -> Bool {
@@ -104,7 +104,7 @@ struct InterleaveOracle {
 
     mutating func insert(_ serial: Int64, _ values: [Int64], in context: Int) {
         entries[context][serial] = Entry(base: Row(version: 0, values: values), isInserted: true)
-        // Who its children are the context knows from the beginning, and does not read.
+        // The context knows the children of a new object from the beginning, and does not read them.
         known[context][serial] = lastVersion
     }
 
@@ -116,13 +116,14 @@ struct InterleaveOracle {
         }
     }
 
-    /// The objects whose first value is at least `limit`, as a context sees them, and those that it may see or not.
+    /// The objects whose first value is at least `limit`, as a context sees them, and those that it may or may not
+    /// find.
     func matching(_ limit: Int64, in context: Int) -> (certain: Set<Int64>, open: Set<Int64>) {
         var (certain, open): (Set<Int64>, Set<Int64>) = ([], [])
         for (serial, row) in stored {
             let entry = entries[context][serial]
             if entry?.isDeleted == true { continue }
-            // An owner that counts as changed is looked at as it is in memory.
+            // An owner that counts as changed is compared as it is in memory.
             if touched[context].contains(serial) {
                 open.insert(serial)
                 continue
@@ -130,7 +131,7 @@ struct InterleaveOracle {
             let isChanged = entry.map { !$0.changes.isEmpty } ?? false
             if (isChanged ? entry?.values[0] ?? 0 : row.values[0]) >= limit { certain.insert(serial) }
         }
-        // Nor is it promised that they are missed when their rows are gone.
+        // It is not promised either that owners are left out whose rows have gone.
         open.formUnion(touched[context].filter { stored[$0] == nil })
         for (serial, entry) in entries[context] where stored[serial] == nil {
             if !entry.isInserted { open.insert(serial) } else if entry.values[0] >= limit { certain.insert(serial) }
@@ -172,7 +173,7 @@ struct InterleaveOracle {
         var after = self
         after.resolve(conflicts, context)
         let isChange = after.write(context)
-        // Relationships to what is gone are resolved in several ways, of which the file is asked only that none is left.
+        // Relationships to rows that have gone are resolved in several ways. Only that none is left is checked.
         if after.stored.values.contains(where: { $0.values[2] != 0 && after.stored[$0.values[2]] == nil }) {
             return .undefined
         }
@@ -185,12 +186,12 @@ struct InterleaveOracle {
     private mutating func resolve(_ conflicts: Set<Int64>, _ context: Int) {
         for serial in conflicts {
             let wasThere = entries[context][serial]?.isDeleted == false
-            // What the context takes for the object's children, of long ago perhaps, may win with it.
+            // The children that the context knows, perhaps from long ago, may win together with the object.
             if policies[context] == .overwrite, !isClear(serial, in: context) { isUnclear = true }
             let parent = entries[context][serial]?.base.values[2] ?? 0
             resolve(serial, context)
             if stored[serial] == nil || !wasThere { disputed.insert(serial) }
-            // Owners find out about children that somebody else has given them or taken.
+            // Owners are notified of children that another context has given to them or taken from them.
             disputed.formUnion([parent, stored[serial]?.values[2] ?? 0])
             if entries[context][serial]?.isIdle == true { isUnclear = true }
         }
@@ -200,7 +201,7 @@ struct InterleaveOracle {
         guard var entry = entries[context][serial] else { return }
         let memoryWins = [.objectTrump, .overwrite].contains(policies[context])
         guard let newer = stored[serial] else {
-            // Deleted by somebody else: comes back, or is gone here as well.
+            // Another context has deleted it: it comes back, or it is gone here as well.
             if memoryWins {
                 for slot in entry.values.indices { entry.changes[slot] = entry.values[slot] }
                 entries[context][serial] = entry
@@ -251,19 +252,20 @@ struct InterleaveOracle {
         return true
     }
 
-    /// Puts a newer row under what a context has changed; owners find out whose child it is now.
+    /// Puts a newer row under the changes of a context. Owners are notified of a new parent in it.
     mutating func rebase(_ serial: Int64, _ row: Row, _ context: Int) {
         guard let old = entries[context][serial] else { return }
         if old.base.values[2] != row.values[2] { touched[context].formUnion([old.base.values[2], row.values[2]]) }
         entries[context][serial]?.base = row
-        // What somebody else has made of it too is no change any more, beside others that are.
+        // A change to a value that another context has also set is no change any more, if there are other changes
+        // beside it.
         guard entries[context][serial]?.isIdle == false else { return }
         entries[context][serial]?.changes = old.changes.filter { row.values[$0] != $1 }
     }
 
     /// Merges the last save of one context into another.
     ///
-    /// - Returns: Whether it is defined what comes of it.
+    /// - Returns: Whether the outcome is defined.
     mutating func merge(from source: Int, into target: Int) -> Bool {
         guard let save = lastSaves[source] else { return false }
         for serial in save.told {

@@ -1,7 +1,7 @@
 import CoreData
 
 extension InterleaveProgram {
-    /// Deletes an object, whose children then have no parent.
+    /// Deletes an object. Its children then have no parent.
     func delete(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) -> String? {
         guard stream.chance(0.5), let (serial, node) = node(place, context, &stream),
             oracle.isClear(serial, in: place), hasOwner(serial, place, context)
@@ -22,9 +22,9 @@ extension InterleaveProgram {
         return nil
     }
 
-    /// Realises the parent of an object that is about to lose it, so that both sides know when that was.
+    /// Realises the parent of an object that will lose it, so that it is known on both sides when that was.
     ///
-    /// - Returns: Whether there is none, or it is there.
+    /// - Returns: Whether the object has no parent, or the parent is there.
     private func hasOwner(_ serial: Int64, _ place: Int, _ context: NSManagedObjectContext) -> Bool {
         guard let parent = oracle.entries[place][serial]?.values[2], parent != 0 else { return true }
         return node(parent, place, context) != nil
@@ -40,12 +40,12 @@ extension InterleaveProgram {
         branches["relates", default: 0] += 1
     }
 
-    /// Reads an object anew, with its changes or without.
+    /// Reads an object anew, with or without its changes.
     func refresh(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) -> String? {
         guard let (serial, node) = node(place, context, &stream), let entry = oracle.entries[place][serial],
             !entry.isInserted, let row = oracle.stored[serial]
         else { return nil }
-        // Forgetting one side of a relationship that has changed is not defined.
+        // It is not defined what happens if one side of a changed relationship is forgotten.
         let merges = stream.chance(0.5) || entry.changes[2] != nil || oracle.touched[place].contains(serial)
         note(place, merges ? "refresh, merging" : "refresh", serial)
         context.refresh(node, mergeChanges: merges)
@@ -61,7 +61,7 @@ extension InterleaveProgram {
         return nil
     }
 
-    /// Compares which objects a fetch finds.
+    /// Compares the objects that a fetch finds.
     func fetch(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) -> String? {
         let limit = Int64(stream.below(Int(lastValue) + 1))
         let request = NSFetchRequest<Node>(entityName: "Node")

@@ -1,7 +1,7 @@
 import CoreData
 
 extension InterleaveProgram {
-    /// Saves, and compares what is stored and told.
+    /// Saves, and compares the stored rows and the notifications.
     func save(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) throws -> String? {
         let outcome = oracle.save(place)
         let isThorough = stream.chance(0.3)
@@ -47,7 +47,7 @@ extension InterleaveProgram {
         return nil
     }
 
-    /// After a save of which only this is promised, that no relationship leads to a row that is gone.
+    /// Checks a save with an undefined outcome: only that no relationship leads to a row that has gone is promised.
     private func checkUndefined() throws -> String? {
         branches["undefined", default: 0] += 1
         let rows = try fetchedRows()
@@ -57,7 +57,7 @@ extension InterleaveProgram {
         return end()
     }
 
-    /// Compares what notifications tell of a save, and keeps one of them to merge.
+    /// Compares the notifications of a save, and keeps one of them for merges.
     private func take(_ box: NotificationBox, _ place: Int) -> String? {
         learnIDs()
         guard let objects = box.told[NSManagedObjectContext.didSaveObjectsNotification],
@@ -72,7 +72,7 @@ extension InterleaveProgram {
             }
     }
 
-    /// Compares what a notification tells of a save with what the oracle has saved.
+    /// Compares a notification of a save with what the oracle has saved.
     private func compare(
         _ place: Int,
         _ told: (NSManagedObjectContext.NotificationKey) -> Set<NSManagedObjectID>

@@ -1,21 +1,21 @@
 import CoreData
 
 extension InterleaveProgram {
-    /// Compares what is in the store, and whether versions went on, with the oracle.
+    /// Compares the stored rows with the oracle, and checks their versions.
     ///
-    /// A fetch of dictionaries reads the file, past the row cache; on SQLite the file itself is read as well, which takes
-    /// less.
+    /// A fetch of dictionaries reads the file, past the row cache. On SQLite, the file itself is read as well, which
+    /// is faster.
     ///
     /// - Parameter fetches: Whether to make the fetch.
-    /// - Returns: What is wrong.
-    /// - Throws: What reading throws.
+    /// - Returns: The fault; `nil` if there is none.
+    /// - Throws: Errors of reading.
     func checkStore(_ fetches: Bool) throws -> String? {
         if fetches, let trouble = compare(try fetchedRows(), "fetched") { return trouble }
         guard let rows = try file?.rows() else { return nil }
         return compare(rows.mapValues(\.values), "stored") ?? checkVersions(rows.mapValues(\.version))
     }
 
-    /// All rows as a context without objects fetches them.
+    /// All rows, fetched in a context without objects.
     func fetchedRows() throws -> [Int64: [Int64]] {
         let context = reader
         let request = NSFetchRequest<NSDictionary>(entityName: "Node")
@@ -44,7 +44,8 @@ extension InterleaveProgram {
         return nil
     }
 
-    /// Versions advance when a row is written, and only then; those of a row that came back as well.
+    /// Checks that a row's version advances when the row is written, and only then, even if the row has gone and come
+    /// back.
     private func checkVersions(_ found: [Int64: Int64]) -> String? {
         for (serial, version) in found {
             let wanted = oracle.stored[serial]?.version ?? 0
@@ -61,7 +62,7 @@ extension InterleaveProgram {
         return nil
     }
 
-    /// The number of an object by its ID: 0 of none, -1 of one that is not known.
+    /// The number of an object by its ID: 0 for no ID, -1 for an unknown one.
     func serialNumber(_ id: NSManagedObjectID?) -> Int64 {
         guard let id else { return 0 }
         if let known = serials[id] { return known }

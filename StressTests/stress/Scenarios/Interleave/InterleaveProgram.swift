@@ -6,16 +6,16 @@ final class InterleaveProgram: SteppedProgram {
     /// The store's file, if it has one.
     let file: NodeFile?
     let contexts: [NSManagedObjectContext]
-    /// Fetches what is stored.
+    /// Fetches the stored rows.
     let reader: NSManagedObjectContext
     var oracle: InterleaveOracle
-    /// By context, the objects that the oracle has realised.
+    /// The objects of each context that the oracle has realised.
     var held: [[Int64: Node]]
-    /// By context, the objects that have been held since its steps began, as they may come back.
+    /// The objects of each context that were held since its steps began, as they may come back.
     var made: [[Int64: Node]]
     var ids: [Int64: NSManagedObjectID] = [:]
     private(set) var serials: [NSManagedObjectID: Int64] = [:]
-    /// By object, the version that the oracle's row and the file's had when they were compared last.
+    /// The versions of each object in the oracle and in the file when they were compared last.
     var versions: [Int64: (wanted: Int, stored: Int64)] = [:]
     var notifications: [Notification?]
     private var lastSerial: Int64 = 0
@@ -25,11 +25,11 @@ final class InterleaveProgram: SteppedProgram {
     private(set) var isOver = false
     var branches: [String: Int] = [:]
     private let weights: [Int]
-    /// The calls of `take` that change objects, each of which is a step to undo.
+    /// The calls of `take` that change objects. Each of them is a step of undo.
     private static let edits: Set = [0, 1, 2, 4, 10, 11]
-    /// The calls that read or write the store's rows, before which steps end.
+    /// The calls that read or write the store's rows. Steps end before them.
     private static let exchanges: Set = [5, 7, 8, 9]
-    /// What was wrong with an object that a call was to use.
+    /// The fault of an object that a call was about to use.
     private var mishap: String?
 
     init(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ file: NodeFile?, _ stream: inout SeededStream) throws {
@@ -51,7 +51,7 @@ final class InterleaveProgram: SteppedProgram {
         for (context, undoes) in zip(contexts, undoes) where undoes { context.undoManager = UndoManager() }
         (held, made) = (policies.map { _ in [:] }, policies.map { _ in [:] })
         notifications = policies.map { _ in nil }
-        // Some programs are all saves, others all merges; all need objects.
+        // The weights differ, so that some programs mostly save and others mostly merge; all need objects.
         weights = (0..<15).map { ($0 == 0 ? 6 : 1) + stream.below(6) }
         try stack.deleteNodes()
     }
@@ -69,21 +69,22 @@ final class InterleaveProgram: SteppedProgram {
             if isOver { return nil }
             if Self.edits.contains(call) { oracle.noteStep(from: before, in: place) }
             if oracle.steps[place] != nil { made[place].merge(held[place]) { $1 } }
-            // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
+            // Objects that the oracle has forgotten, such as undone insertions and deleted objects, no longer belong
+            // to the context.
             held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
             return trouble ?? mishap ?? check(place, context)
         }
     }
 
-    /// Says what the call is, and of which object.
+    /// Records the call, and its object.
     func note(_ place: Int, _ what: String, _ serial: Int64) {
         script[script.count - 1] = "context \(place), \(oracle.policies[place]): \(what) \(serial)"
     }
 
-    /// Learns the objects' numbers by the IDs that they have now.
+    /// Learns the numbers of the objects by their current IDs.
     func learnIDs() { serials = Dictionary(uniqueKeysWithValues: ids.map { ($1, $0) }) }
 
-    /// Ends the program, as nothing is promised for what comes next.
+    /// Ends the program, as nothing is promised for further calls.
     func end() -> String? {
         isOver = true
         return nil
@@ -104,7 +105,7 @@ final class InterleaveProgram: SteppedProgram {
 
     /// An object, realised, if the context can use it.
     func node(_ serial: Int64, _ place: Int, _ context: NSManagedObjectContext) -> Node? {
-        // What the framework has realised for itself, and a notification holds, is as old as that.
+        // An object that the framework has realised for itself, and that a notification holds, may be old.
         if oracle.entries[place][serial] == nil,
             let object = ids[serial].flatMap({ context.registeredObject(for: $0) }),
             !object.isFault, !object.hasChanges
@@ -176,7 +177,7 @@ final class InterleaveProgram: SteppedProgram {
         return nil
     }
 
-    /// What the framework has turned into faults will be read anew, which is its right for what is unchanged.
+    /// Forgets unchanged objects that the framework has turned into faults. They will be read anew, which it may do.
     func adoptFaults(_ place: Int) {
         for (serial, entry) in oracle.entries[place]
         where entry.changes.isEmpty && !entry.isInserted && !entry.isDeleted {
@@ -186,7 +187,7 @@ final class InterleaveProgram: SteppedProgram {
 
     // MARK: - Checking
 
-    /// Compares all that a context shows with what the oracle says.
+    /// Compares everything that a context shows with the oracle.
     private func check(_ place: Int, _ context: NSManagedObjectContext) -> String? {
         context.processPendingChanges()
         let entries = oracle.entries[place]

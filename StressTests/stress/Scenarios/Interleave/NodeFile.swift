@@ -1,17 +1,17 @@
 import CStrataSQLite
 import CoreData
 
-/// The rows of nodes as the file has them, read by SQLite alone: neither the framework nor its row cache has a part in it.
+/// The rows of nodes in the file, which SQLite reads without the framework and its row cache.
 final class NodeFile {
     /// A row, with the serial numbers of nodes for keys.
     struct Row: Equatable {
-        /// As the oracle keeps them: the numbers, then the parent, 0 for none.
+        /// In the form of the oracle: the numbers, then the parent, 0 for none.
         var values: [Int64]
-        /// How often it was written.
+        /// How often the row was written.
         var version: Int64
     }
 
-    /// A sabotage: what was read the time before; `nil` to tell what is read now.
+    /// A sabotage: the rows of the previous read, which are returned instead; `nil` for no sabotage.
     private var previous: [Int64: Row]?
     private var database: OpaquePointer?
     private var statement: OpaquePointer?
@@ -20,11 +20,11 @@ final class NodeFile {
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - isLate: Whether to tell what was read the time before, for a sabotage.
-    /// - Throws: `StressError` if SQLite cannot, which says nothing about the framework.
+    ///   - isLate: Whether to return the rows of the previous read, for a sabotage.
+    /// - Throws: `StressError` if SQLite fails, which says nothing about the framework.
     init(_ url: URL, isLate: Bool) throws {
         previous = isLate ? [:] : nil
-        // Without a parent 0, with one that is not there -1: the oracle has no such number.
+        // A node without a parent has 0, and one whose parent is missing has -1, a number that the oracle never has.
         let sql = """
             SELECT c.ZSERIAL, c.ZFIRST, c.ZSECOND, CASE WHEN c.ZPARENT IS NULL THEN 0 ELSE coalesce(p.ZSERIAL, -1) END, \
             c.Z_OPT FROM ZNODE c LEFT JOIN ZNODE p ON p.Z_PK = c.ZPARENT
@@ -37,8 +37,8 @@ final class NodeFile {
 
     /// Reads all rows in one transaction.
     ///
-    /// - Returns: Them by serial number.
-    /// - Throws: `StressError` if SQLite cannot.
+    /// - Returns: The rows by serial number.
+    /// - Throws: `StressError` if SQLite fails.
     func rows() throws -> [Int64: Row] {
         defer { sqlite3_reset(statement) }
         var found: [Int64: Row] = [:]
@@ -56,7 +56,7 @@ final class NodeFile {
         }
     }
 
-    /// Lets go of the file, before the framework closes it.
+    /// Closes the file, before the framework closes it.
     func close() {
         sqlite3_finalize(statement)
         sqlite3_close(database)

@@ -1,14 +1,14 @@
 import CoreData
 
-/// A life of `crash` that migrates a store to the next version and back, until it is killed.
+/// A life of `crash` that migrates a store to the next version and back until it is killed.
 enum CrashMigration {
-    /// So many migrations reach each of the points, by whatever is counted.
+    /// The most migrations in a life. They are enough to reach each point, whatever is counted.
     private static let most = 100
 
     /// Runs until it is killed.
     ///
-    /// - Parameter arguments: The store, its ledger of migrations, how it is to die, and the name of a sabotage.
-    /// - Throws: What no process should meet here.
+    /// - Parameter arguments: The store, its ledger of migrations, how the process dies, and the name of a sabotage.
+    /// - Throws: Errors that no process may meet here.
     static func run(_ arguments: [String]) throws {
         guard arguments.count >= 3, let death = CrashDeath(arguments[2]) else {
             throw StressError("child migration needs a store, a ledger and a death")
@@ -18,7 +18,7 @@ enum CrashMigration {
         var number = (Ledger(reading: arguments[1]).lastBegun ?? 1) / 2
         let ledger = try Ledger.Writer(arguments[1])
         death.arm()
-        // A file that nobody has finished making is made anew.
+        // A file that was not finished is made anew.
         var isNext = ((try? NextModel.isVersion(of: url)) ?? false) != true
         for _ in 0..<most {
             number += 1
@@ -31,13 +31,13 @@ enum CrashMigration {
         throw StressError("\(arguments[2]) was not reached in \(most) migrations")
     }
 
-    /// Demands of a store in which such lives have died that it has the version that it should.
+    /// Checks the version of a store in which such lives have died.
     ///
     /// - Parameters:
     ///   - url: The store.
     ///   - ledger: The ledger of its migrations.
-    ///   - point: The point with a name at which the last life died, if it was one.
-    /// - Returns: What is wrong; `nil` if all is right.
+    ///   - point: The named point at which the last life died, if it was at one.
+    /// - Returns: The fault; `nil` if there is none.
     static func problem(_ url: URL, ledger: String, point: String?) -> String? {
         let log = Ledger(reading: ledger)
         guard let last = log.lastBegun else { return nil }

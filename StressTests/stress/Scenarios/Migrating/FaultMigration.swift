@@ -2,9 +2,10 @@ import CoreData
 import StrataSQLiteStore
 import StrataStoreChecks
 
-/// Migrates a store under a plan of faults, and looks at what is there.
+/// Migrates a store under a plan of faults, and checks the store.
 ///
-/// The migration succeeds, or gives a documented error and leaves the store as it was. Tried again without faults it succeeds, and no value is lost.
+/// The migration must succeed, or give a documented error and leave the store as it was. Without faults, it must
+/// succeed when it is tried again. No value may be lost.
 final class FaultMigration {
     private static let entities: Set<String> = ["Account", "Node", "Mark"]
     private static let next = NextModel.make(of: entities)
@@ -15,7 +16,7 @@ final class FaultMigration {
     private let documented: Set<CocoaError.Code>
     private let plan: FaultFileSystem.Plan
     private let url: URL
-    /// How many operations there were, of the kinds that plans can count, and how many of them failed.
+    /// The number of operations of each kind that plans can count, and the number of those that failed.
     private(set) var lengths: [Int: Int] = [:]
     private(set) var faults = 0
     private(set) var failures = 0
@@ -26,9 +27,9 @@ final class FaultMigration {
         url = run.folder.appendingPathComponent(UUID().uuidString + ".sqlite")
     }
 
-    /// Plays it.
+    /// Plays the migration.
     ///
-    /// - Throws: What nobody has asked for.
+    /// - Throws: Errors that no fault has caused.
     func play() throws {
         defer {
             FaultFileSystem.arm(FaultFileSystem.Plan())
@@ -79,7 +80,7 @@ final class FaultMigration {
         return coordinator
     }
 
-    // MARK: - What is there
+    // MARK: - The content
 
     private func fill() throws -> [String] {
         let stack = try open(FaultScript.model)
@@ -110,7 +111,7 @@ final class FaultMigration {
         return rows
     }
 
-    /// All that the store holds, in words.
+    /// The whole content of the store, in words.
     private func rows(_ context: NSManagedObjectContext) throws -> [String] {
         try context.performAndWait {
             let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node")).map { node in
@@ -126,13 +127,13 @@ final class FaultMigration {
         }
     }
 
-    /// Demands the version that the migration has told, and all values, on the way back to the first version.
+    /// Checks the version of the store, and all values on the way back to the first version.
     private func look(_ wanted: [String], _ isMigrated: Bool) throws {
         do {
             let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
             let isNext = Self.next.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata)
             let isFirst = FaultScript.model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata)
-            // What could not be committed may be in the log, whole.
+            // If the commit has failed, then the whole migration may still be in the log.
             if isMigrated ? !isNext : !isNext && !isFirst { find("the store has another version than was told") }
             let stack = try open(FaultScript.model)
             let found = try rows(stack.context())

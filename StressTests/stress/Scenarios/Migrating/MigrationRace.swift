@@ -2,17 +2,18 @@ import CoreData
 import StrataSQLiteStore
 import StrataStoreChecks
 
-/// Processes that all open an old store at once: one migrates, the others find it migrated, and a kill in between changes nothing.
+/// Several processes open an old store at once. One must migrate it, and the others must find it migrated, even after
+/// a kill.
 enum MigrationRace {
     private static let nodes = 200
 
     /// Runs one race.
     ///
     /// - Parameters:
-    ///   - run: Takes the findings.
+    ///   - run: Collects the findings.
     ///   - number: The number of the race.
-    ///   - stream: Decides who is killed, and when.
-    /// - Throws: If the store cannot be made, or a process not be started.
+    ///   - stream: Decides which process is killed, and when.
+    /// - Throws: If the store cannot be made, or a process cannot be started.
     static func run(_ run: Run, _ number: Int, _ stream: inout SeededStream) throws {
         let folder = run.folder.appendingPathComponent("race-\(number)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -37,10 +38,10 @@ enum MigrationRace {
         OlderProgram.run(run, "race \(number)", url)
     }
 
-    /// One of the processes: opens the store, and looks whether all is there.
+    /// Runs one of the processes: it opens the store, and checks that all rows are there.
     ///
     /// - Parameter arguments: The store, and the name of a sabotage.
-    /// - Throws: What opening the store throws.
+    /// - Throws: Errors of opening the store.
     static func child(_ arguments: [String]) throws {
         guard let path = arguments.first else { throw StressError("child race needs a store") }
         if arguments.count > 1 { FaultPoints.switchOff(arguments[1]) }
@@ -78,7 +79,7 @@ enum MigrationRace {
         try coordinator.remove(store)
     }
 
-    /// The store was migrated once, with all values.
+    /// Checks that the store was migrated once, with all values.
     private static func check(_ run: Run, _ number: Int, _ url: URL) throws {
         do {
             let coordinator = NSPersistentStoreCoordinator(managedObjectModel: NextModel.shared)

@@ -1,8 +1,9 @@
 import CoreData
 
-/// The next version of the model of all scenarios, and the way there and back, on which no value is lost.
+/// The next version of the model of all scenarios. No value is lost on the way to it and back.
 ///
-/// A table gets another name, another is copied as a column comes and goes, pairs get an order and lose it, and images move from
+/// One table gets another name, and another is copied because a column comes and goes. Pairs get an order and lose
+/// it, and images move from their files into rows and back.
 /// their files into rows and back.
 enum NextModel {
     static let shared: NSManagedObjectModel = make()
@@ -32,7 +33,7 @@ enum NextModel {
         return model
     }
 
-    /// Options with which a store of either version is opened with the other.
+    /// Options for opening a store of one version with the other.
     static var options: [AnyHashable: Any] {
         [
             NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
@@ -40,9 +41,9 @@ enum NextModel {
         ]
     }
 
-    /// Whether a store has this version.
+    /// Whether a store has this version of the model.
     ///
-    /// - Returns: `nil` if it has neither.
+    /// - Returns: `nil` if it has neither version.
     /// - Throws: If its metadata cannot be read.
     static func isVersion(of url: URL) throws -> Bool? {
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
@@ -52,7 +53,7 @@ enum NextModel {
 
     /// Opens a store with one of the two versions, and closes it.
     ///
-    /// - Throws: What adding the store throws.
+    /// - Throws: Errors of adding the store.
     static func visit(_ url: URL, isNext: Bool, _ options: [AnyHashable: Any] = [:]) throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: isNext ? shared : StressModel.shared)
         let store = try coordinator.addPersistentStore(

@@ -1,6 +1,7 @@
 import CoreData
 
-/// A program of an earlier version that opens a store with the default options: it is refused, and nothing is lost.
+/// A program of an earlier version opens a store with the default options. It must be refused, and nothing may be
+/// lost.
 enum OlderProgram {
     /// The options of a store's description, with a history.
     private static var options: [AnyHashable: Any] {
@@ -10,11 +11,12 @@ enum OlderProgram {
         ]
     }
 
-    /// Opens two stores so: one that has left the first version, and one that was made with the next.
+    /// Opens two stores this way: one that was migrated from the first version, and one that was made with the next
+    /// version.
     ///
     /// - Parameters:
-    ///   - run: Takes the findings.
-    ///   - name: The beginning of findings.
+    ///   - run: Collects the findings.
+    ///   - name: The beginning of each finding.
     ///   - url: A store that was migrated to the next version, and is closed.
     static func run(_ run: Run, _ name: String, _ url: URL) {
         for place in [url, url.deletingLastPathComponent().appendingPathComponent("newer.sqlite")] {

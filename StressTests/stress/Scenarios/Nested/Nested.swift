@@ -1,8 +1,9 @@
 import CoreData
 import StrataLocks
 
-/// Children of a tree of contexts come, edit, save or die while the levels above save as well; before that, random
-/// programs in trees of their own, call by call.
+/// Children in a tree of contexts come, edit, save or die, while the levels above them save as well.
+///
+/// Before that, random programs run call by call, each in its own tree.
 enum Nested: Scenario {
     static let name = "nested"
     static let summary = "trees of contexts: what was saved upwards arrives, what was dropped leaves no trace"
@@ -19,11 +20,11 @@ enum Nested: Scenario {
         Sabotage("leak", "before the levels above have saved"), Sabotage("eager-save", "the store has"),
     ]
 
-    /// What the children have got acknowledged.
+    /// The work of the children that was acknowledged.
     struct Ledger {
         var inserted: [Int64: NSManagedObjectID] = [:]
         var discarded: Set<Int64> = []
-        /// By serial number of the counter.
+        /// The acknowledged additions to each counter, by its serial number.
         var counted: [Int64: Int64] = [:]
     }
 
@@ -31,7 +32,8 @@ enum Nested: Scenario {
 
     static func run(_ run: Run) throws {
         let stack = try run.open()
-        // A third of the time call by call; all of it for a program that the command line names.
+        // A third of the time goes to programs that run call by call, or all of it if the command line names a
+        // program.
         let steps = SteppedPrograms(run, length: run.knob(length)) { stream in
             try TreeProgram(stack, &stream, isEager: run.isSabotaged("eager-save"))
         }
@@ -42,19 +44,20 @@ enum Nested: Scenario {
         try run.audit()
     }
 
-    /// Many threads at once, in a tree that lasts.
+    /// Lets many threads work at once in a lasting tree.
     private static func runFreely(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         try stack.deleteNodes()
         let middleCount = max(run.knob(width), 1)
         let each = max(run.knob(counters), 1)
-        // The last ones are those that everybody outside of the tree changes.
+        // The last counters are those that the trees outside this one change.
         let shared = try forge(stack, middleCount * each + each)
         let root = stack.context()
         let middles = (0..<middleCount).map { _ in child(of: root) }
         let tree = Tree(stack: stack, root: root, middles: middles, shared: shared, each: each)
         let ledger = Locked(Ledger())
         let children = run.options.contexts
-        // Besides the children: who saves the levels above, and who looks at the store meanwhile.
+        // Besides the children, one worker saves the levels above, one reads the store, and others work in other
+        // trees.
         run.race(children + 2 + max(run.knob(strangers), 0)) { worker in
             switch worker.number {
             case 0..<children: try churn(worker, tree, ledger)
@@ -89,7 +92,8 @@ enum Nested: Scenario {
 
     // MARK: - Workers besides the children
 
-    /// Counts through a child without a policy, under a root of its own, upon what the child has read some time ago.
+    /// Counts through a child without a policy, in a separate tree. The child adds to values that it may have read
+    /// long ago.
     private static func compete(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -113,7 +117,7 @@ enum Nested: Scenario {
                     try root.performAndWait { try root.save() }
                     ledger.withLock { $0.counted[Int64(counter), default: 0] += 1 }
                     worker.tally.count("strangers-saves")
-                    // What the root keeps, and what it has to find again.
+                    // Sometimes the root keeps its objects, and sometimes it has to find them again.
                     if worker.stream.chance(0.3) { root.performAndWait { root.reset() } }
                 }
             } catch let error as CocoaError where error.code == .managedObjectMerge {
@@ -133,7 +137,7 @@ enum Nested: Scenario {
         }
     }
 
-    /// Nothing of a child that died ever shows in the store.
+    /// Checks that nothing of a child that died is ever in the store.
     private static func look(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,

@@ -2,20 +2,20 @@ import CoreData
 import StrataLocks
 
 extension Nested {
-    /// The tree that lasts, and what its children change in it.
+    /// The lasting tree, and the objects that its children change.
     struct Tree: Sendable {
         let stack: NSPersistentStoreCoordinator
         let root: NSManagedObjectContext
-        /// What children come and go below.
+        /// The contexts below which children come and go.
         let middles: [NSManagedObjectContext]
-        /// The counters, `each` of them for each of the middle and as many for strangers.
+        /// The counters: `each` of them for each context of the middle, and as many for other trees.
         let shared: [NSManagedObjectID]
         let each: Int
-        /// Held by whoever saves the root or the middle, and by a child that nobody above shall save meanwhile.
+        /// Held to save the root or the middle, and by a child that needs the levels above not to be saved meanwhile.
         let gate = NSLock()
     }
 
-    /// Makes children, one after the other, that edit and then save or die.
+    /// Makes children one after the other, which edit and then save or die.
     static func churn(_ worker: Worker, _ tree: Tree, _ ledger: borrowing Locked<Ledger>) throws {
         var serial = firstSerial + Int64(worker.number)
         while !worker.isOver {
@@ -24,7 +24,7 @@ extension Nested {
             let chain = chain(worker, below: tree.middles[place])
             guard let leaf = chain.first else { continue }
             serial += 100
-            // Counters belong to one context of the middle, so that two of those never disagree.
+            // Each counter belongs to one context of the middle, so that two of these never disagree about it.
             let counter = place * tree.each + worker.stream.below(tree.each)
             do {
                 let made: NSManagedObjectID = try leaf.performAndWait {
@@ -68,7 +68,7 @@ extension Nested {
         }
     }
 
-    /// New contexts one below the other, the lowest first; most often a single one.
+    /// New contexts, each a child of the next one, with the lowest first. Most often there is only one.
     private static func chain(_ worker: Worker, below parent: NSManagedObjectContext) -> [NSManagedObjectContext] {
         let most = max(worker.run.knob(depth), 1)
         let length = worker.stream.chance(0.7) ? 1 : 1 + worker.stream.below(most)
@@ -81,8 +81,9 @@ extension Nested {
         return chain
     }
 
-    /// Saves a chain upwards while nobody above saves: what a level has saved is in the one above and nowhere else,
-    /// neither in siblings nor in the store.
+    /// Saves a chain upwards, level by level, while no level above is saved.
+    ///
+    /// The changes of a level must be in the level above it, and nowhere else: not in siblings, and not in the store.
     private static func saveUnseen(
         _ serial: Int64,
         _ chain: [NSManagedObjectContext],
@@ -110,7 +111,7 @@ extension Nested {
         worker.tally.count("unseen-saves")
     }
 
-    /// How many nodes have the number, as a context sees it.
+    /// The number of nodes with a serial number, as a context sees them.
     private static func count(_ serial: Int64, in context: NSManagedObjectContext, _ worker: Worker) throws -> Int {
         let request = NSFetchRequest<Node>(entityName: "Node")
         request.predicate = NSPredicate(format: "serial == %@", serial)

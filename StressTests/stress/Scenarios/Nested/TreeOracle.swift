@@ -1,4 +1,4 @@
-/// What the contexts of a tree show: each what its parent shows, with its own changes on top.
+/// The objects that the contexts of a tree show: those of the parent, with the context's own changes on top.
 struct TreeOracle {
     enum Change: Equatable {
         case inserted(Int64)
@@ -6,13 +6,14 @@ struct TreeOracle {
         case deleted
     }
 
-    /// By context, the number of its parent; the root is 0.
+    /// The number of each context's parent; the root is 0.
     let parents: [Int]
-    /// What is stored, values by serial number.
+    /// The stored values, by serial number.
     private(set) var stored: [Int64: Int64] = [:]
-    /// By context, what it has not saved.
+    /// The unsaved changes of each context.
     private(set) var pending: [[Int64: Change]]
-    /// By context, whether it has deleted what it had inserted itself: until it saves, that counts as a change or not.
+    /// Whether each context has deleted an object that it had inserted itself. Until it saves, that may count as a
+    /// change or not.
     private(set) var hasUndone: [Bool]
 
     init(_ parents: [Int]) {
@@ -21,7 +22,7 @@ struct TreeOracle {
         hasUndone = parents.map { _ in false }
     }
 
-    /// The context, its parent, and so on to the root.
+    /// The context, its parent, and so on up to the root.
     func way(_ place: Int) -> [Int] {
         var way = [place]
         while let last = way.last, last != 0 { way.append(parents[last]) }
@@ -30,7 +31,7 @@ struct TreeOracle {
 
     func isLeaf(_ place: Int) -> Bool { !parents.indices.contains { $0 != 0 && parents[$0] == place } }
 
-    /// What a context shows.
+    /// The objects that a context shows.
     func view(_ place: Int) -> [Int64: Int64] {
         var shown = stored
         for level in way(place).reversed() {
@@ -45,8 +46,8 @@ struct TreeOracle {
         return shown
     }
 
-    /// What a context, or one above it, has changed and what has been deleted above: not promised to be shown or not
-    /// until it saves, when the deletion wins.
+    /// The objects that a context, or one above it, has changed, and that have been deleted above it. Until it saves,
+    /// they may be shown or not. Then the deletion wins.
     func unclear(_ place: Int) -> Set<Int64> {
         var unclear: Set<Int64> = []
         for level in way(place) where level != 0 {
@@ -91,7 +92,7 @@ struct TreeOracle {
         hasUndone[place] = false
     }
 
-    /// Moves what a context has changed one level up, or into the store.
+    /// Moves the changes of a context one level up, or into the store.
     mutating func save(_ place: Int) {
         hasUndone[place] = false
         guard place != 0 else {
@@ -102,7 +103,7 @@ struct TreeOracle {
         let parent = parents[place]
         let above = view(parent)
         for (serial, change) in pending[place] {
-            // To what was deleted further up a change is carried, and ends there.
+            // A change to an object that was deleted further up is carried up to that level, and ends there.
             let isCarried = above[serial] != nil || parent != 0 && pending[parent][serial] != .deleted
             switch change {
             case .inserted(let value): insert(serial, value, in: parent)
@@ -113,6 +114,6 @@ struct TreeOracle {
         pending[place] = [:]
     }
 
-    /// What somebody outside of the tree has saved.
+    /// Takes a save from outside the tree.
     mutating func store(_ value: Int64?, for serial: Int64) { stored[serial] = value }
 }

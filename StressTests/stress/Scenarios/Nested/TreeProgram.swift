@@ -1,7 +1,9 @@
 import CoreData
 
-/// One program in a tree of its own: contexts edit, delete, save, forget and die, somebody outside saves and the root
-/// merges that; after each call every context, and the store, show what the oracle says.
+/// One program in its own tree: contexts edit, delete, save, forget and die.
+///
+/// Now and then a context outside the tree saves, and the root merges that. After each call every context, and the
+/// store, must agree with the oracle.
 final class TreeProgram: SteppedProgram {
     private let stack: NSPersistentStoreCoordinator
     private var contexts: [NSManagedObjectContext] = []
@@ -18,9 +20,9 @@ final class TreeProgram: SteppedProgram {
     /// Draws a tree, and empties the store.
     ///
     /// - Parameters:
-    ///   - stack: What the root stands on.
-    ///   - stream: What it is drawn from.
-    ///   - isEager: Whether a save goes up to the store, as it must not.
+    ///   - stack: The coordinator of the root.
+    ///   - stream: The source of the draw.
+    ///   - isEager: A sabotage: whether a save goes up to the store, which it must not.
     /// - Throws: If the store cannot be emptied.
     init(_ stack: NSPersistentStoreCoordinator, _ stream: inout SeededStream, isEager: Bool) throws {
         (self.stack, self.isEager) = (stack, isEager)
@@ -123,10 +125,10 @@ final class TreeProgram: SteppedProgram {
         did("tree-saves", "context \(place): saves")
     }
 
-    /// A context resets, rolls back, or dies if it is the lowest.
+    /// A context resets or rolls back; or it dies, if it is one of the lowest.
     private func forget(_ place: Int, _ stream: inout SeededStream) throws {
         let way = stream.below(oracle.isLeaf(place) ? 3 : 2)
-        // What those below have upon something that nobody has saved is nobody's promise when that goes.
+        // If an unsaved object goes, then nothing is promised for changes of it in contexts below.
         let loose = oracle.pending[place].filter { if case .changed = $0.value { false } else { true } }
         guard !oracle.areChanged(loose.keys, below: place) else { return }
         let context = contexts[place]
@@ -139,11 +141,11 @@ final class TreeProgram: SteppedProgram {
         did("tree-losses", "context \(place): \(["resets", "rolls back", "dies"][way])")
     }
 
-    /// Somebody outside of the tree saves, and the root merges it.
+    /// A context outside the tree saves, and the root merges that.
     private func storeFromOutside(_ stream: inout SeededStream) throws {
         let stranger = stack.context()
         let deletes = stream.chance(0.3)
-        // Whatever the tree has done to an object that is deleted, and a deletion by the tree, would be a conflict.
+        // If the tree has changed the object that is deleted here, or has deleted it, there would be a conflict.
         let serials = oracle.stored.keys.sorted().filter { serial in
             oracle.pending.allSatisfy { changes in
                 guard let change = changes[serial] else { return true }
@@ -171,12 +173,12 @@ final class TreeProgram: SteppedProgram {
         let root = contexts[0]
         if let content = letter.content { root.performAndWait { root.mergeChanges(fromContextDidSave: content) } }
         oracle.store(deletes ? nil : value, for: serial)
-        did("tree-merges", "the root merges that somebody has \(deletes ? "deleted" : "changed") \(serial), \(value)")
+        did("tree-merges", "the root merges a \(deletes ? "deletion" : "change") of \(serial) from outside, \(value)")
     }
 
-    /// What a stranger's save has told.
+    /// Carries the notification of a save from outside.
     private final class Letter: @unchecked Sendable {
-        // @unchecked Sendable: written and read by the one thread that runs the program.
+        // @unchecked Sendable: it is written and read by the one thread that runs the program.
         var content: Notification?
     }
 
@@ -213,7 +215,7 @@ final class TreeProgram: SteppedProgram {
         return "the store has \(Self.text(stored)), not \(Self.text(wanted))"
     }
 
-    /// What an ID finds that was noted when the object was made, at whichever level it is by now.
+    /// Looks for an object by the ID that it had when it was made, whatever level it has reached by now.
     private func find(_ serial: Int64, _ place: Int) -> String? {
         guard let id = ids[serial], oracle.view(place)[serial] != nil, !oracle.unclear(place).contains(serial) else {
             return nil

@@ -1,17 +1,18 @@
 import Foundation
 import StrataLocks
 
-/// All that was asked of a disk, in order, from which the files after a loss of power can be made: at any moment, and as often
-/// as one likes.
+/// All operations on a disk, in order.
+///
+/// From them, the files after a loss of power can be computed for any moment, as often as needed.
 final class DiskLog: Sendable {
     enum Entry {
         case create(String)
         case write(String, at: Int, [UInt8])
         case truncate(String, to: Int)
         case sync(String)
-        /// Durable only if the folder was synced with it.
+        /// The deletion is durable only if the folder was synced with it.
         case delete(String, isDurable: Bool)
-        /// Something that whoever writes has been told.
+        /// A step that was acknowledged to the program.
         case mark(Int64)
     }
 
@@ -23,36 +24,36 @@ final class DiskLog: Sendable {
     var entries: [Entry] { log.withLock { $0 } }
 }
 
-/// The files of a disk, and what of them has not reached it for certain.
+/// The files of a disk, and the operations on them that may not have reached it.
 struct DiskState {
-    /// What becomes of that which was not synced.
+    /// The fate of operations that were not synced.
     enum Fate: CaseIterable {
         case allLost
         case allKept
-        /// Each write by itself: kept, lost, or torn.
+        /// Each write has its own fate: kept, lost, or torn.
         case mixed
     }
 
     private struct File {
-        /// What is on the disk for certain; `nil` if not even that there is a file.
+        /// The content that is on the disk for certain; `nil` if not even the file is.
         var durable: [UInt8]?
-        /// What was done since, in order.
+        /// The later operations, in order.
         var pending: [DiskLog.Entry] = []
         var isDeleted = false
     }
 
     private var files: [String: File] = [:]
-    /// Files whose deletion may not have reached the disk, and that nothing has taken the place of.
+    /// Whether an operation, or the deletion of a file, may not have reached the disk.
     private var isPending: Bool { files.values.contains { !$0.pending.isEmpty || $0.isDeleted } }
 
     /// Whether a loss of power could lose something.
     var hasUnsynced: Bool { isPending }
 
-    /// Applies what was asked next.
+    /// Applies the next operation.
     mutating func apply(_ entry: DiskLog.Entry) {
         switch entry {
         case .create(let path):
-            // In place of one that was deleted, the old one may still come back.
+            // If it replaces a deleted file, then the old one may still come back.
             if files[path]?.isDeleted ?? true { files[path] = File() }
         case .write(let path, _, _), .truncate(let path, _): files[path, default: File()].pending.append(entry)
         case .sync(let path):
@@ -61,14 +62,14 @@ struct DiskState {
             for write in file.pending { Self.apply(write, to: &content) }
             (file.durable, file.pending) = (content, [])
             files[path] = file
-            // SQLite syncs the folder with a new file.
+            // SQLite syncs the folder together with a new file.
             files = files.filter { !$1.isDeleted }
         case .delete(let path, let isDurable): if isDurable { files[path] = nil } else { files[path]?.isDeleted = true }
         case .mark: break
         }
     }
 
-    /// The files as they may be after a loss of power now.
+    /// The files as they may be if the power fails now.
     func afterPowerLoss(_ fate: Fate, _ stream: inout SeededStream) -> [String: [UInt8]] {
         var result: [String: [UInt8]] = [:]
         for (path, file) in files.sorted(by: { $0.key < $1.key }) {
@@ -84,7 +85,7 @@ struct DiskState {
                     if stream.chance(0.6) {
                         Self.apply(entry, to: &content)
                     } else if case .write(let path, let at, let bytes) = entry, stream.chance(0.4) {
-                        // What is torn is torn between sectors.
+                        // A write is torn between sectors.
                         let sectors = bytes.count / 512
                         let kept = sectors > 0 ? 512 * stream.below(sectors + 1) : 0
                         Self.apply(.write(path, at: at, Array(bytes.prefix(kept))), to: &content)

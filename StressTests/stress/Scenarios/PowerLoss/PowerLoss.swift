@@ -4,8 +4,8 @@ import StrataStoreChecks
 
 /// The power fails at any moment of a script of saves, batches and checkpoints.
 ///
-/// What was not synced is lost, kept or torn, write by write. What the file then holds is a beginning of the script, with
-/// all that was acknowledged if each save is synced.
+/// Writes that were not synced are lost, kept or torn, each by itself. The file must then hold the first steps of the
+/// script, without gaps. If each save is synced, then all acknowledged steps must be among them.
 enum PowerLoss: Scenario {
     static let name = "powerloss"
     static let summary =
@@ -26,7 +26,7 @@ enum PowerLoss: Scenario {
         var number = 0
         while !run.isOver {
             number += 1
-            // With NORMAL the newest saves may be lost, one way or the other.
+            // With NORMAL, the newest saves may be lost.
             let isFull = number % 2 == 1
             let script = PowerLossScript(
                 isFull: isFull,
@@ -35,7 +35,7 @@ enum PowerLoss: Scenario {
                 hasHistory: stream.chance(0.3),
                 seed: stream.next(),
                 forgetsChanges: run.isSabotaged("forgotten-changes"),
-                // Else what is broken on purpose gets too little time.
+                // Without this limit, the sabotages would get too little time.
                 migrates: run.options.sabotage == nil || run.isSabotaged("no-migration-transaction")
             )
             run.watchdog.beat(0, "a script that is recorded")
@@ -53,7 +53,7 @@ enum PowerLoss: Scenario {
         run.watchdog.leave(0)
     }
 
-    /// Cuts the power at moments that the seed draws, as far as the time of one script reaches.
+    /// Cuts the power at moments drawn from the seed, as long as the time of the run allows.
     private static func lose(
         _ run: Run,
         _ script: PowerLossScript,
@@ -80,7 +80,7 @@ enum PowerLoss: Scenario {
         }
     }
 
-    /// Opens what a loss has left, and compares it with what was acknowledged.
+    /// Opens the files after a loss, and compares them with the acknowledged steps.
     private static func check(
         _ run: Run,
         _ script: PowerLossScript,
@@ -102,11 +102,11 @@ enum PowerLoss: Scenario {
         let url = folder.appendingPathComponent("store.sqlite")
         do {
             let found = try script.steps(in: url)
-            // Step n is there if all before it are.
+            // If step n is there, then all steps before it are, as `steps` checks.
             let least = script.isFull ? acknowledged : 0
             if found < least { run.find("\(name): \(found) steps are there, acknowledged were \(acknowledged)") }
             run.count("steps-lost", Int(max(acknowledged - found, 0)))
-            // Files of saves that were lost are left over.
+            // A lost save may leave files of external data.
             for problem in try StoreVerifier(storeURL: url, model: StressModel.shared).problems()
             where !problem.hasSuffix("belongs to no row") {
                 run.find("\(name): \(problem)")

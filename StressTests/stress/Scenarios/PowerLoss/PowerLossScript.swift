@@ -1,6 +1,6 @@
 import CoreData
 
-/// Steps that each save or batch once, so that what is there tells how far the script has come.
+/// A script whose steps each make one save or batch, so that the stored rows show how far it has come.
 struct PowerLossScript: CustomStringConvertible {
     /// Whether each step is durable when it is acknowledged.
     let isFull: Bool
@@ -8,7 +8,7 @@ struct PowerLossScript: CustomStringConvertible {
     let checkpointPages: Int
     let hasHistory: Bool
     let seed: UInt64
-    /// A sabotage: saves with odd numbers insert their rows, and forget what they change.
+    /// A sabotage: saves with odd numbers insert their rows, but do not make their changes.
     var forgetsChanges = false
     /// Whether the store is migrated now and then.
     var migrates = true
@@ -17,10 +17,10 @@ struct PowerLossScript: CustomStringConvertible {
         "script \(seed) (\(synchronous), checkpoints at \(checkpointPages) pages\(hasHistory ? ", history" : ""))"
     }
 
-    /// How many migrations the script has made.
+    /// The number of migrations that the script has made.
     let migrations = Counter()
 
-    /// A number that a script counts up; used by one thread.
+    /// A number that the script counts up; one thread uses it.
     final class Counter {
         var value = 0
     }
@@ -44,7 +44,7 @@ struct PowerLossScript: CustomStringConvertible {
 
     private func size(of step: Int64) -> Int { 1 + Int(step * 5 % 13) }
 
-    /// What a step does, drawn before anything is done, so that it can be told afterwards.
+    /// A step, drawn before anything is done, so that it is also known when the store is checked.
     private struct Move {
         let opensAgain: Bool
         let migrates: Bool
@@ -74,7 +74,7 @@ struct PowerLossScript: CustomStringConvertible {
             if move.opensAgain {
                 try close(stack)
                 if migrates, move.migrates {
-                    // To the next version, and back.
+                    // The store goes to the next version and back.
                     try close(try open(url, isNext: true))
                     migrations.value += 2
                 }
@@ -90,7 +90,7 @@ struct PowerLossScript: CustomStringConvertible {
         try close(stack)
     }
 
-    /// Inserts the step's rows, and counts the step on one that is there already.
+    /// Inserts the rows of a step, and counts the step on a row that may be there already.
     private func save(_ step: Int64, _ text: String, _ context: NSManagedObjectContext) throws {
         for place in 0..<size(of: step) {
             let node = Node(context: context)
@@ -101,7 +101,7 @@ struct PowerLossScript: CustomStringConvertible {
             try context.fetch(NSFetchRequest<Account>(entityName: "Account")).first ?? Account(context: context)
         counter.balance += step
         if step % 3 == 0 {
-            // Now and then there are two, as the next one replaces one of them.
+            // Now and then there are two marks, as the next step replaces one of them.
             let request = NSFetchRequest<Mark>(entityName: "Mark")
             request.sortDescriptors = [NSSortDescriptor(key: "serial", ascending: true)]
             let mark = try context.fetch(request).first
@@ -112,12 +112,12 @@ struct PowerLossScript: CustomStringConvertible {
         try context.save()
     }
 
-    /// Data that tells the step it is of, and is kept in a file.
+    /// Data that identifies its step, and is large enough to be kept in a file.
     private static func image(_ step: Int64) -> Data {
         Data(repeating: UInt8(truncatingIfNeeded: step), count: 140_000)
     }
 
-    /// Inserts the step's rows as a batch.
+    /// Inserts the rows of a step as a batch.
     private func batch(_ step: Int64, _ text: String, _ context: NSManagedObjectContext) throws {
         let rows: [[String: Any]] = (0..<size(of: step)).map {
             ["serial": step, "first": Int64($0), "label": text]
@@ -125,7 +125,7 @@ struct PowerLossScript: CustomStringConvertible {
         try context.execute(NSBatchInsertRequest(entityName: "Node", objects: rows))
     }
 
-    /// What the changes of the first so many steps come to: the sum on the counter, and the marks that are there.
+    /// The changes of the first steps together: the sum on the counter, and the marks that must be there.
     private func changes(after last: Int64) -> (sum: Int64, marks: [Int64]) {
         var (sum, marks) = (Int64(0), [Int64]())
         for (step, move) in zip(Int64(1)..., moves(Int(last)).prefix(Int(last))) where !move.isBatch {
@@ -133,13 +133,13 @@ struct PowerLossScript: CustomStringConvertible {
             guard step % 3 == 0 else { continue }
             let first = marks.min()
             if step % 2 == 0 { marks.removeAll { $0 == first } }
-            // What is changed and deleted in the same step is gone.
+            // A mark that is changed and deleted in the same step is gone.
             if step % 4 != 0 || first == nil { marks.append(step) }
         }
         return (sum, marks.sorted())
     }
 
-    /// How many steps are there, after checking that none is torn and none is missing before the last.
+    /// The number of steps that are there. It throws if one is torn, or if one before the last is missing.
     func steps(in url: URL) throws -> Int64 {
         let stack = try open(url)
         defer { try? close(stack) }
@@ -156,7 +156,7 @@ struct PowerLossScript: CustomStringConvertible {
             for (step, members) in groups where members != (0..<size(of: step)).map(Int64.init) {
                 throw StressError("step \(step) is torn: \(members.count) of \(size(of: step)) rows")
             }
-            // What a step changes and deletes is as much part of it as what it inserts.
+            // The changes and deletions of a step are as much part of it as its insertions.
             let wanted = changes(after: last)
             let sum = try context.fetch(NSFetchRequest<Account>(entityName: "Account")).first?.balance ?? 0
             if sum != wanted.sum {

@@ -2,37 +2,39 @@ import CStrataSQLite
 import CoreData
 import StrataLocks
 
-/// A file system for SQLite that passes everything on to the system's, and writes down what would have to reach the disk.
+/// A file system for SQLite that passes everything on to the system's, and records the operations that must reach the
+/// disk.
 enum RecordingFileSystem {
-    /// Where things are written down, and whether syncs are, a sabotage.
+    /// The current recording. To ignore syncs is a sabotage.
     private struct Recording {
         var log: DiskLog?
         var folder = ""
         var ignoresSyncs = false
-        /// By number, the names of the files that were opened.
+        /// The names of the opened files; a file's number is its place in this list, from 1 on.
         var names: [String] = []
     }
 
     private static let recording = Locked(Recording())
     // nonisolated(unsafe): written once, in `register`, before any file is opened, and constant afterwards.
     nonisolated(unsafe) private static var base: UnsafeMutablePointer<sqlite3_vfs>?
-    // nonisolated(unsafe): as `base`. Allocated, since SQLite keeps the addresses, and since the compiler gives a static
-    // variable of such a C structure too little room: it leaves out the padding after the first members.
+    // nonisolated(unsafe): as `base`. The structures are allocated for two reasons: SQLite keeps their addresses, and
+    // the compiler gives a static variable of such a C structure too little room, as it leaves out the padding after
+    // the first members.
     nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) private static let system = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     private static let isRegistered = Locked(false)
-    /// Where the number of a file's name is, and where the system's own file begins.
+    /// The places, within our file, of the file's number and of the system's own file.
     private static let numberOffset = 8
     private static let offset = 16
 
-    /// Writes down what happens to the files of a folder until `body` is over.
+    /// Records the operations on the files of a folder until `body` returns.
     ///
     /// - Parameters:
     ///   - folder: The folder.
-    ///   - ignoresSyncs: A sabotage: takes nothing for synced.
-    ///   - body: What opens, writes and closes files.
-    /// - Returns: All that was asked of the disk.
-    /// - Throws: What `body` throws.
+    ///   - ignoresSyncs: A sabotage: whether syncs are left out.
+    ///   - body: The code that opens, writes and closes files.
+    /// - Returns: All operations.
+    /// - Throws: Errors of `body`.
     static func record(_ folder: URL, ignoresSyncs: Bool, _ body: (DiskLog) throws -> Void) throws -> DiskLog {
         let log = DiskLog()
         isRegistered.withLock { isRegistered in
@@ -54,7 +56,7 @@ enum RecordingFileSystem {
     }
 
     private static func real(_ file: UnsafeMutablePointer<sqlite3_file>?) -> UnsafeMutablePointer<sqlite3_file> {
-        // SQLite hands over files that `open` below has set up, never nil.
+        // SQLite hands over files that `open` below has set up. They are never nil.
         UnsafeMutableRawPointer(file!).advanced(by: offset).assumingMemoryBound(to: sqlite3_file.self)
     }
 
@@ -62,7 +64,7 @@ enum RecordingFileSystem {
         real(file).pointee.pMethods.pointee
     }
 
-    /// Writes down something that has succeeded.
+    /// Records an operation, if it has succeeded.
     private static func note(
         _ code: Int32,
         _ file: UnsafeMutablePointer<sqlite3_file>?,
@@ -79,7 +81,7 @@ enum RecordingFileSystem {
         return code
     }
 
-    /// The name of a file within the folder that is recorded.
+    /// The name of a file in the recorded folder.
     private static func name(_ path: UnsafePointer<CChar>?) -> String? {
         guard let path else { return nil }
         let text = String(cString: path)
@@ -124,7 +126,7 @@ enum RecordingFileSystem {
             }
             return code
         }
-        // The rest of the system's functions are handed their own file system.
+        // The rest of the system's functions get the system's own file system.
         system.xAccess = {
             RecordingFileSystem.base?.pointee.xAccess(RecordingFileSystem.base, $1, $2, $3) ?? SQLITE_IOERR
         }

@@ -1,24 +1,25 @@
 import CoreData
 
-/// Follows the history of a file that other processes write, and adds up what it tells.
+/// Follows the history of a file that other processes write, and adds up the transfers in it.
 ///
-/// Each transaction has to come once and in the order of the numbers, without a gap, whatever happens to the follower.
+/// Each transaction must come exactly once, in the order of the numbers and without a gap, whatever happens to the
+/// follower.
 struct HistoryFollower {
-    /// What the transfers told so far come to, by account.
+    /// The sum of the transfers read so far, by account.
     private(set) var moved = Array(repeating: Int64(0), count: Processes.accounts)
-    /// The transfers told so far, which name themselves as authors.
+    /// The transfers read so far; they are the authors of their transactions.
     private(set) var transfers: Set<Int64> = []
     private let run: Run
     private var stack: NSPersistentStoreCoordinator
     private var context: NSManagedObjectContext
     private var token: NSPersistentHistoryToken?
-    /// The number of the last transaction told.
+    /// The number of the last transaction that was read.
     private var last: Int64 = 0
-    /// All accounts, which it holds while others change them.
+    /// All accounts; they are held while others change them.
     private var accounts: [Account] = []
-    /// The number of the last transaction that it has purged.
+    /// The number of the last transaction that the follower has purged.
     private(set) var purged: Int64 = 0
-    /// What a sabotage goes back to.
+    /// The token to which a sabotage goes back.
     private var oldToken: NSPersistentHistoryToken?
 
     /// Opens the run's store.
@@ -29,7 +30,7 @@ struct HistoryFollower {
         try hold()
     }
 
-    /// Realises all accounts; what it is told is merged into them.
+    /// Realises all accounts. Changes from the history are merged into them.
     private mutating func hold() throws {
         accounts = try context.performAndWait {
             let accounts = try context.fetch(NSFetchRequest<Account>(entityName: "Account"))
@@ -38,12 +39,12 @@ struct HistoryFollower {
         }
     }
 
-    /// The balances that it holds, by account.
+    /// The balances of the held accounts.
     func balances() -> [Int64: Int64] {
         context.performAndWait { Dictionary(uniqueKeysWithValues: accounts.map { ($0.number, $0.balance) }) }
     }
 
-    /// Reads what has come since the last time.
+    /// Reads the transactions since the last time.
     mutating func follow() throws {
         let told = try context.performAndWait {
             let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
@@ -64,7 +65,7 @@ struct HistoryFollower {
         run.count("transactions", told.count)
     }
 
-    /// What is of interest of a transaction.
+    /// The parts of a transaction that matter here.
     private struct Told {
         let number: Int64
         let token: NSPersistentHistoryToken
@@ -85,7 +86,7 @@ struct HistoryFollower {
         moved[to] += amount
     }
 
-    /// Ends, and begins again with nothing but the token, as another process would.
+    /// Closes the store, and begins again with nothing but the token, as another process would.
     mutating func restart() throws {
         if run.isSabotaged("old-token") { token = oldToken }
         if let held = token {
@@ -98,7 +99,7 @@ struct HistoryFollower {
         run.count("follower-restarts")
     }
 
-    /// Removes what it has read.
+    /// Purges the transactions that were read.
     mutating func purge() throws {
         guard let token, !run.isSabotaged("old-token") else { return }
         let request = NSPersistentHistoryChangeRequest.deleteHistory(before: token)

@@ -1,8 +1,9 @@
 import CoreData
 
-/// Follows the history too seldom: what it has not read yet gets purged, and it has to find out and start again.
+/// Follows the history too seldom: transactions that it has not read yet are purged. It must notice that, and start
+/// again.
 ///
-/// What it holds in the end is what the file has, or it has missed something.
+/// In the end it must hold what the file has. Otherwise it has missed something.
 struct HistorySleeper {
     private let run: Run
     private let stack: NSPersistentStoreCoordinator
@@ -10,7 +11,7 @@ struct HistorySleeper {
     private var accounts: [Account] = []
     private var token: NSPersistentHistoryToken
 
-    /// Opens the run's store, and reads all of it.
+    /// Opens the run's store, and reads all accounts.
     init(_ run: Run) throws {
         self.run = run
         stack = try run.open([NSPersistentHistoryTrackingKey: true])
@@ -19,7 +20,7 @@ struct HistorySleeper {
         try startOver()
     }
 
-    /// Takes the place first and then reads: what is saved between the two is told again, never missed.
+    /// Takes the token first and then reads. A save between the two is read again later, but never missed.
     private mutating func startOver() throws {
         guard let now = stack.currentPersistentHistoryToken(fromStores: nil) else {
             throw StressError("a store with a history has no token")
@@ -33,13 +34,13 @@ struct HistorySleeper {
         }
     }
 
-    /// Reads what has come, or starts again if part of it has been purged.
+    /// Reads new transactions, or starts again if some of them were purged.
     ///
-    /// - Parameter purged: The number of the last transaction that somebody has purged.
-    /// - Throws: What reading the history throws, but for an expired token that should be.
+    /// - Parameter purged: The number of the last transaction that was purged.
+    /// - Throws: Errors of reading the history, except for an expired token where one is expected.
     mutating func wake(_ purged: Int64) throws {
         let read = token.transactionNumbers.values.max() ?? 0
-        // A token is good as long as all transactions after the one that it names are there.
+        // A token is valid as long as all transactions after its own are there.
         let isExpired = purged > read
         do {
             let told = try context.performAndWait {
@@ -69,7 +70,7 @@ struct HistorySleeper {
         }
     }
 
-    /// The balances that it holds, by account.
+    /// The balances of the held accounts.
     func balances() -> [Int64: Int64] {
         context.performAndWait { Dictionary(uniqueKeysWithValues: accounts.map { ($0.number, $0.balance) }) }
     }

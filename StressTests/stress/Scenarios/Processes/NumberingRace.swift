@@ -1,18 +1,22 @@
 import CoreData
 import StrataLocks
 
-/// Several come to give numbers to the same transactions of a history, and one of these is older than another one that has its number already.
+/// Several sessions want to number the same transactions of a history.
+///
+/// One of the transactions is older than another one that already has a number.
 enum NumberingRace {
+    /// Runs the race.
+    ///
     /// - Parameters:
-    ///   - run: What finds.
+    ///   - run: Collects the findings.
     ///   - stack: A coordinator with a history.
-    ///   - others: How many others give numbers.
-    /// - Throws: What has nothing to do with it.
+    ///   - others: The number of other sessions that give numbers.
+    /// - Throws: Errors that have nothing to do with the race.
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator, others: Int) throws {
         let held = FaultPoints.hold(at: "history.numbered")
         defer { FaultPoints.clear() }
         let start = stack.currentPersistentHistoryToken(fromStores: nil)
-        // It comes first, and commits last.
+        // This transaction begins first, and commits last.
         let old = try DatabasePlace.openTransaction(
             "INSERT INTO strata_transaction (id, time) VALUES (pg_catalog.gen_random_uuid(), 0)",
             at: run.storeURL
@@ -22,8 +26,8 @@ enum NumberingRace {
             Mark(context: writer).serial = 1
             try writer.save()
         }
-        // Somebody has numbered the new one, and has not committed.
-        guard held.waitForArrival(run.options.stall) else { throw StressError("nobody numbers a transaction") }
+        // One session has numbered the new transaction, and has not committed.
+        guard held.waitForArrival(run.options.stall) else { throw StressError("no session numbers a transaction") }
         try old?.commit()
         let done = DispatchSemaphore(value: 0)
         let failure = Locked<(any Error)?>(nil)
@@ -38,7 +42,7 @@ enum NumberingRace {
             }
             done.signal()
         }
-        // All others have come, one of them the reader, and wait for the first.
+        // Wait until all other sessions, including that of the reader, wait for the first one.
         let end = ContinuousClock.now + .seconds(min(run.options.stall, 10))
         while ContinuousClock.now < end, try DatabasePlace.waitingSessions() < others { usleep(5_000) }
         held.release()

@@ -1,9 +1,10 @@
 import CoreData
 
-/// Several processes move money on one file; some are killed and started again.
+/// Several processes move money on one file. Some are killed and started again.
 ///
-/// Now and then others race to migrate an old store, which happens once. Nothing that was acknowledged is lost, and the history tells each transfer once, in order, to one who follows it, forgets what
-/// it has read and is started again itself.
+/// Now and then other processes race to migrate an old store, which must happen once. No acknowledged transfer may be
+/// lost. The history must contain each transfer once, in order. A follower checks that, which purges what it has
+/// read, and is started again itself.
 enum Processes: Scenario {
     static let name = "processes"
     static let summary = "several processes move money on one file, some get killed: nothing acknowledged is lost"
@@ -46,12 +47,12 @@ enum Processes: Scenario {
         let context = stack.context()
         while !run.isOver {
             run.watchdog.beat(0, "looking at a file that others write")
-            // This process reads meanwhile, through a row cache that nobody tells of the others.
+            // Meanwhile this process reads, through a row cache that is not notified of the other processes.
             let total = try Bank.total(context)
             run.count("reads")
             if total != Bank.opening * Int64(accounts) { run.find("the total is \(total) while others write") }
             try follower.follow()
-            // Whoever starts again reads all anew, and would hide what was not merged.
+            // A follower that starts again reads everything anew, which would hide a missing merge.
             if stream.chance(0.1), !run.isSabotaged("unmerged") { try follower.restart() }
             if stream.chance(0.1) { try follower.purge() }
             if stream.chance(0.1) { try sleeper.wake(follower.purged) }
@@ -74,7 +75,7 @@ enum Processes: Scenario {
         }
         if run.kind == .postgresql, FaultPoints.areBuiltIn {
             run.watchdog.beat(0, "numbering at once")
-            // Each of the three coordinators has somebody who watches the history, and gives numbers.
+            // Each of the three coordinators has a session that watches the history and gives numbers.
             try NumberingRace.run(run, stack, others: 3)
         }
         run.watchdog.beat(0, "reading the history to its end")
@@ -88,8 +89,8 @@ enum Processes: Scenario {
         try run.audit()
     }
 
-    /// Each balance is what was acknowledged, and the one transfer of each killed process that is in doubt if the history
-    /// tells of it.
+    /// Checks that each balance is the sum of the acknowledged transfers. The last transfer of a killed process may
+    /// be in doubt; it counts if the history contains it.
     private static func settle(
         _ run: Run,
         _ stack: NSPersistentStoreCoordinator,
@@ -98,7 +99,7 @@ enum Processes: Scenario {
         _ sleeper: HistorySleeper
     ) throws {
         var wanted = Array(repeating: Int64(0), count: accounts)
-        /// What may have happened.
+        /// The transfers that may have happened.
         var possible: Set<Int64> = []
         for path in ledgers {
             let (name, log) = (URL(fileURLWithPath: path).lastPathComponent, Ledger(reading: path))
@@ -109,7 +110,7 @@ enum Processes: Scenario {
                 if follower.transfers.contains(number) { continue }
                 run.find("the history does not tell of transfer \(number), acknowledged in \(name)")
             }
-            // Only the last one can be in doubt: those before it ended in a conflict.
+            // Only the last transfer can be in doubt: earlier ones without an acknowledgement ended in a conflict.
             guard let last = log.lastBegun, !log.acknowledged.contains(last) else { continue }
             run.count("in-doubt")
             possible.insert(last)
@@ -143,7 +144,7 @@ enum Processes: Scenario {
         sums[transfer.to] += transfer.amount
     }
 
-    /// What the file holds, by account.
+    /// The balances in the file.
     private static func balances(_ stack: NSPersistentStoreCoordinator) throws -> [Int64: Int64] {
         let context = stack.context()
         context.stalenessInterval = 0
@@ -156,7 +157,7 @@ enum Processes: Scenario {
 
 /// One of the processes that move money.
 enum ProcessesChild {
-    /// A number says which transfer it is.
+    /// The transfer that a number stands for.
     static func transfer(_ number: Int64) -> (from: Int, to: Int, amount: Int64) {
         let count = Int64(Processes.accounts)
         let from = number % count
@@ -165,8 +166,10 @@ enum ProcessesChild {
 
     /// Moves money until the time is over.
     ///
+    /// A conflict is no error.
+    ///
     /// - Parameter arguments: The store, the ledger, the seed, the seconds, the policy, and the kind of the store.
-    /// - Throws: Whatever is no conflict.
+    /// - Throws: Errors other than conflicts.
     static func run(_ arguments: [String]) throws {
         guard arguments.count == 6, let kind = StoreKind(rawValue: arguments[5]), let seed = UInt64(arguments[2]),
             let seconds = Double(arguments[3])
@@ -191,7 +194,7 @@ enum ProcessesChild {
             let number = Int64(stream.next() >> 16)
             let (from, to, amount) = transfer(number)
             ledger.note("i", number)
-            // The history keeps it with what the save changes.
+            // The history keeps the author together with the changes of the save.
             context.performAndWait { context.transactionAuthor = "\(number)" }
             do {
                 try Bank.move(amount, ids[from], ids[to], context)

@@ -2,7 +2,9 @@ import CoreData
 import LoadFigures
 import StrataLocks
 
-/// A steady mixed day: contexts of all kinds come and go; memory, files, threads and the log level off, and nothing gets slower.
+/// A steady mixed load, in which contexts of all kinds come and go.
+///
+/// Memory, files, threads and the log must level off, and nothing may get slower.
 enum Soak: Scenario {
     static let name = "soak"
     static let summary = "steady mixed load: memory, descriptors, threads, contexts and files level off, latencies hold"
@@ -12,7 +14,7 @@ enum Soak: Scenario {
         Sabotage("leak", "resident memory"), Sabotage("open-files", "descriptors"), Sabotage("slower", "takes"),
         Sabotage("kept-contexts", "live contexts"),
     ]
-    /// The rows that are always there.
+    /// The rows that stay for the whole run.
     static let rows = 400
 
     static func run(_ run: Run) throws {
@@ -42,7 +44,7 @@ enum Soak: Scenario {
         try run.audit()
     }
 
-    /// Reads the history and removes what was read, so that the file does not grow with it.
+    /// Reads the history and purges what was read, so that the history does not make the file grow.
     private static func purge(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         guard worker.run.kind == .sqlite else { return }
         let context = stack.context()
@@ -66,7 +68,7 @@ enum Soak: Scenario {
 
     private static func watch(_ worker: Worker) -> [SoakSample] {
         var samples: [SoakSample] = []
-        // Hours take no more samples than minutes.
+        // A run of hours takes no more samples than one of minutes.
         let seconds = (worker.run.end - worker.run.start) / .seconds(1)
         let interval = UInt32(max(0.1, seconds / 3_000) * 1e6)
         while !worker.isOver {
@@ -77,7 +79,7 @@ enum Soak: Scenario {
         return samples
     }
 
-    /// Compares the second third of the time with the last: the first is for warming up.
+    /// Compares the second third of the time with the last third. The first third is for warming up.
     private static func judge(_ run: Run, _ samples: [SoakSample]) {
         guard let first = samples.first, let last = samples.last, samples.count >= 9 else {
             return run.find("only \(samples.count) samples were taken")
@@ -90,7 +92,7 @@ enum Soak: Scenario {
             middle(samples.suffix(third), value) - middle(samples.dropFirst(third).prefix(third), value)
         }
         let hours = (last.seconds - first.seconds) / 3 / 3600
-        // Short runs are still warming up.
+        // A short run is still warming up.
         let memory = last.seconds > 600 ? 4_096 : 12_288
         let margins: [(name: String, margin: Int, value: (SoakSample) -> Int)] = [
             ("resident memory, KiB", memory, \.residentKiB), ("descriptors", 6, \.descriptors),

@@ -2,9 +2,9 @@ import CoreData
 import StrataLocks
 import Synchronization
 
-/// A context that is counted as long as it lives.
+/// A context that is counted while it lives.
 final class CountedContext: NSManagedObjectContext, @unchecked Sendable {
-    // @unchecked Sendable: as its superclass, to which it adds no state.
+    // @unchecked Sendable: like its superclass, to which it adds no state.
     override init(concurrencyType: NSManagedObjectContextConcurrencyType) {
         super.init(concurrencyType: concurrencyType)
         SoakCensus.count(1)
@@ -12,38 +12,38 @@ final class CountedContext: NSManagedObjectContext, @unchecked Sendable {
 
     deinit { SoakCensus.count(-1) }
 
-    /// One on a coordinator.
+    /// Makes a context on a coordinator.
     convenience init(_ stack: NSPersistentStoreCoordinator, _ policy: NSMergePolicy = .mergeByPropertyObjectTrump) {
         self.init(.privateQueue)
         persistentStoreCoordinator = stack
         mergePolicy = policy
     }
 
-    /// One below another.
+    /// Makes a child of a context.
     convenience init(below parent: NSManagedObjectContext) {
         self.init(.privateQueue)
         self.parent = parent
     }
 }
 
-/// Who lives: contexts by number, and some of the objects that have come from them.
+/// Counts the living contexts, and watches some of their objects.
 enum SoakCensus {
     private struct Trace: @unchecked Sendable {
-        // @unchecked Sendable: all that is asked of the object is whether it lives.
+        // @unchecked Sendable: the object is only checked for being alive.
         weak var object: NSManagedObject?
     }
 
     private static let number = Atomic(0)
     private static let traces = Locked<[Trace]>([])
-    /// As many objects are kept in sight.
+    /// The number of objects that are watched at most.
     private static let most = 2_000
 
-    /// The contexts that live.
+    /// The number of living contexts.
     static var contexts: Int { number.load(ordering: .relaxed) }
 
     static func count(_ change: Int) { number.add(change, ordering: .relaxed) }
 
-    /// Keeps an object in sight, without holding it.
+    /// Watches an object without holding it.
     static func follow(_ object: NSManagedObject) {
         traces.withLock { traces in
             if traces.count == most { traces.removeFirst(most / 2) }
@@ -51,9 +51,9 @@ enum SoakCensus {
         }
     }
 
-    /// Now that nobody works any more, everything has to go.
+    /// Demands that every context and every watched object is gone after the work.
     static func judge(_ run: Run) {
-        // What was started and not waited for may take another moment.
+        // Work that was started and not awaited may take another moment.
         var tries = 0
         while contexts > 0 || living > 0, tries < 500 {
             usleep(10_000)

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Reads in all ways there are, one after the other as the stream draws them, and does a small batch now and then.
+/// Reads in all possible ways, which the stream draws, with a small batch now and then.
 enum SoakReader {
     private static let ways: [@Sendable (Worker, NSPersistentStoreCoordinator, CountedContext) throws -> Void] = [
         fetch, fetch, fetchFollowing, readPinned, fetchAsynchronously, walk, control, update, askParent,
@@ -46,7 +46,7 @@ enum SoakReader {
         _ following: CountedContext
     ) throws {
         try read(worker, following)
-        // Objects that nobody holds may stay until the context looks for them; a reset lets all go.
+        // Objects without references may stay until the context looks for them. A reset removes them all.
         if worker.stream.chance(0.05) { following.performAndWait { following.reset() } }
     }
 
@@ -54,7 +54,7 @@ enum SoakReader {
         try read(worker, CountedContext(below: CountedContext(stack)))
     }
 
-    /// Two counts of one version, which must agree.
+    /// Makes two counts of one version, which must agree.
     private static func readPinned(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _: CountedContext) throws {
         let context = CountedContext(stack)
         let request = NSFetchRequest<Node>(entityName: "Node")
@@ -67,7 +67,7 @@ enum SoakReader {
         if isPinned, one != other { worker.tally.find("a pinned context counts \(one) rows, then \(other)") }
     }
 
-    /// One with a completion block, which is cancelled as often as not.
+    /// Makes a fetch with a completion block, half of which are cancelled.
     private static func fetchAsynchronously(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -85,7 +85,7 @@ enum SoakReader {
         }
     }
 
-    /// Rows in batches, of which the loop takes only some.
+    /// Loops over rows in batches, and takes only some of them.
     private static func walk(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _: CountedContext) throws {
         let context = CountedContext(stack)
         let most = worker.stream.below(300)
@@ -104,7 +104,7 @@ enum SoakReader {
         }
     }
 
-    /// A controller that is dropped at once.
+    /// Makes a controller that is dropped at once.
     private static func control(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _: CountedContext) throws {
         let context = CountedContext(stack)
         let request = request(worker)
@@ -120,7 +120,7 @@ enum SoakReader {
         }
     }
 
-    /// A batch that changes a few rows.
+    /// Executes a batch that changes a few rows.
     private static func update(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _: CountedContext) throws {
         let context = CountedContext(stack)
         let batch = NSBatchUpdateRequest(entityName: "Node")
@@ -133,7 +133,7 @@ enum SoakReader {
 }
 
 extension Task where Failure == any Error {
-    /// Signals when the task has ended, in whatever way.
+    /// Signals when the task has ended, with or without an error.
     fileprivate func signal(_ semaphore: DispatchSemaphore) {
         Task<Void, Never> {
             _ = await result

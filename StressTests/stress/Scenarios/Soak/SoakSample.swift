@@ -1,17 +1,17 @@
 import CoreData
 
-/// What the process takes at one moment.
+/// The resources that the process uses at one moment.
 struct SoakSample {
     let seconds: Double
     let residentKiB: Int
     let descriptors: Int
     let threads: Int
-    /// The contexts that live.
+    /// The number of living contexts.
     let contexts: Int
     let logKiB: Int
     let fileKiB: Int
 
-    /// Takes it now.
+    /// Takes a sample now.
     init(_ run: Run) {
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         func line(_ name: String) -> Int {

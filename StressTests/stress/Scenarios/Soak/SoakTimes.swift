@@ -2,14 +2,14 @@ import Foundation
 import LoadFigures
 import StrataLocks
 
-/// How much processor time saves and fetches took in each third of the time.
+/// The processor time that saves and fetches take in each third of the run.
 ///
-/// Not how long they took: that tells more of what else the machine did in that hour. Blocks that are waited for run on the
-/// waiting thread, so its time is theirs.
+/// The elapsed time would say more about what else the machine did in that hour. A block that a thread waits for runs
+/// on that thread, so its time is included.
 enum SoakTimes {
     private static let thirds = Locked<[String: [Latencies]]>([:])
 
-    /// Does something, and notes what it took.
+    /// Runs `body`, and records the processor time that it takes.
     static func measure<R>(_ name: String, _ worker: Worker, _ body: () throws -> R) rethrows -> R {
         let before = processorTime
         let result = try worker.time(name, body)
@@ -21,20 +21,20 @@ enum SoakTimes {
         return result
     }
 
-    /// What the thread has had so far.
+    /// The processor time of the thread so far.
     private static var processorTime: Duration {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
-    /// Keeps a processor busy for that long.
+    /// Keeps a processor busy for that time.
     static func burn(_ time: Duration) {
         let end = processorTime + time
         while processorTime < end {}
     }
 
-    /// In the last third nothing may take three times as much as in the second, but for next to nothing.
+    /// Demands that nothing takes three times as much in the last third as in the second, except very short times.
     static func judge(_ run: Run) {
         let all = thirds.withLock { all in
             defer { all = [:] }

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Saves at a steady rate, by itself and through children; as many rows go as come.
+/// Saves at a steady rate, directly and through children. It deletes as many rows as it inserts.
 enum SoakWriter {
     static func work(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         while !worker.isOver {
@@ -42,7 +42,7 @@ enum SoakWriter {
         try context.save()
     }
 
-    /// What a sabotage makes slower and slower.
+    /// Makes saves slower and slower, for a sabotage.
     private static func slowDown(_ worker: Worker) {
         guard worker.run.isSabotaged("slower") else { return }
         let share = (ContinuousClock.now - worker.run.start) / (worker.run.end - worker.run.start)
@@ -50,7 +50,7 @@ enum SoakWriter {
     }
 }
 
-/// What a sabotage never frees.
+/// The memory that a sabotage never frees.
 private enum Leaks {
     // nonisolated(unsafe): guarded by the lock.
     nonisolated(unsafe) private static var all: [Any] = []

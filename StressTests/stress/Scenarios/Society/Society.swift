@@ -1,14 +1,14 @@
-/// People and what is theirs, told by dictionaries: shares nothing with the framework.
+/// People and their things, kept in dictionaries. It shares no code with the framework.
 ///
-/// Everything is named by its serial number; 0 stands for none.
+/// Serial numbers stand for all objects, and 0 stands for none.
 struct Society: Equatable {
     struct Person: Equatable {
-        /// Of artists only.
+        /// Only artists have one.
         var style: Int64?
         var rank: Int64 = 0
         var name: String?
         var code: String?
-        /// What the portrait is drawn from.
+        /// The number of the portrait.
         var portrait: Int64 = 0
         var teacher: Int64 = 0
         var pupils: [Int64] = []
@@ -26,15 +26,15 @@ struct Society: Equatable {
 
     var people: [Int64: Person] = [:]
     var clubs: [Int64: Club] = [:]
-    /// Their weights.
+    /// The weight of each tool.
     var tools: [Int64: Int64] = [:]
 
-    /// Who has a tool.
+    /// The owner of a tool.
     func owner(of tool: Int64) -> Int64? { people.first { $0.value.tools.contains(tool) }?.key }
 
     // MARK: - Relationships
 
-    /// Gives somebody a teacher, behind those who are there already, or at a place among them; 0 for none.
+    /// Gives a pupil a teacher, or none with 0, behind the other pupils or at a place among them.
     mutating func teach(_ pupil: Int64, _ teacher: Int64, at place: Int? = nil) {
         let former = people[pupil]?.teacher ?? 0
         people[former]?.pupils.removeAll { $0 == pupil }
@@ -53,7 +53,7 @@ struct Society: Equatable {
         people[other]?.friends.remove(one)
     }
 
-    /// Adds a member to a club, as the last one or at a place.
+    /// Adds a member to a club, at the end or at a place.
     mutating func join(_ person: Int64, _ club: Int64, at place: Int? = nil) {
         people[person]?.clubs.insert(club)
         let end = clubs[club]?.members.count ?? 0
@@ -71,7 +71,7 @@ struct Society: Equatable {
         clubs[head]?.branches.insert(club)
     }
 
-    // MARK: - Deletions, with what their rules do
+    // MARK: - Deletions, with the effects of delete rules
 
     mutating func deletePerson(_ serial: Int64) {
         guard let person = people[serial] else { return }
@@ -97,7 +97,7 @@ struct Society: Equatable {
 
     // MARK: - Comparing
 
-    /// What of this differs from what is expected; `nil` if nothing does.
+    /// The first difference from the expected society; `nil` if there is none.
     func difference(from wanted: Society) -> String? {
         if self == wanted { return nil }
         func first<Value: Equatable>(_ kind: String, _ own: [Int64: Value], _ other: [Int64: Value]) -> String? {
@@ -111,7 +111,8 @@ struct Society: Equatable {
             ?? first("tool", tools, wanted.tools)
     }
 
-    /// Who has somebody as a pupil without being the teacher, or the other way round; `nil` if nobody.
+    /// A person who has this one as a pupil without being the teacher, or the other way round; `nil` if there is
+    /// none.
     func stranger(to serial: Int64) -> Int64? {
         guard let person = people[serial] else { return nil }
         return people.keys.sorted().first { other in
@@ -119,7 +120,7 @@ struct Society: Equatable {
         }
     }
 
-    /// Where the two ends of a relationship disagree; `nil` if nowhere.
+    /// The first relationship whose two sides disagree; `nil` if there is none.
     var disagreement: String? {
         for (serial, person) in people {
             if person.teacher != 0, people[person.teacher]?.pupils.filter({ $0 == serial }).count != 1 {

@@ -1,25 +1,25 @@
 import CoreData
 
-/// A context at which a society is looked at and changed.
+/// A context in which a society is read and changed.
 final class SocietyDesk {
     let context: NSManagedObjectContext
-    /// What it has in its hands.
+    /// The objects that it holds.
     private var objects: [Int64: NSManagedObject] = [:]
-    /// The IDs of what is stored.
+    /// The IDs of stored objects.
     private let ids: (Int64) -> NSManagedObjectID?
 
-    /// Sits down at a context.
+    /// Makes a desk for a context.
     ///
     /// - Parameters:
     ///   - context: The context.
-    ///   - ids: Gives the IDs that stored objects have with the context's coordinator.
+    ///   - ids: Returns the IDs that stored objects have with the context's coordinator.
     init(_ context: NSManagedObjectContext, _ ids: @escaping (Int64) -> NSManagedObjectID?) {
         (self.context, self.ids) = (context, ids)
     }
 
     func perform<R>(_ body: () throws -> R) rethrows -> R { try context.performAndWait(body) }
 
-    /// The object of that number, inside the context's scope.
+    /// The object with that number, inside the context's scope.
     func object<Object: NSManagedObject>(_ serial: Int64, _ type: Object.Type) throws -> Object {
         if let held = objects[serial] as? Object, held.managedObjectContext != nil { return held }
         guard let id = ids(serial), let object = try context.existingObject(with: id) as? Object else {
@@ -35,13 +35,13 @@ final class SocietyDesk {
 
     func tool(_ serial: Int64) throws -> Tool { try object(serial, Tool.self) }
 
-    /// The ID of what it has in its hands.
+    /// The ID of an object that it holds.
     func heldID(_ serial: Int64) -> NSManagedObjectID? { objects[serial]?.objectID }
 
-    /// Lets go of what it has in its hands.
+    /// Releases all objects that it holds.
     func letGo() { objects = [:] }
 
-    /// Everything that the context shows, as an event's end leaves it.
+    /// Everything that the context shows, as it is after an event.
     func picture() throws -> Society {
         var society = Society()
         for person in try context.fetch(NSFetchRequest<Person>(entityName: "Person")) {
@@ -65,7 +65,7 @@ final class SocietyDesk {
     }
 
     private static func picture(of person: Person) -> Society.Person {
-        // Without an inverse a tool that is deleted stays where it is until the save.
+        // Without an inverse, a deleted tool stays in the relationship until the save.
         let tools = person.tools.filter { !$0.isDeleted }.map { $0.managedObjectContext == nil ? -1 : $0.serial }
         return Society.Person(
             style: (person as? Artist)?.style,
@@ -81,7 +81,7 @@ final class SocietyDesk {
         )
     }
 
-    /// Makes a change, as an event of its own.
+    /// Makes a change, as a separate event.
     func make(_ edit: SocietyEdit) throws {
         switch edit {
         case .newPerson(let serial, let style, let rank):
@@ -121,7 +121,7 @@ final class SocietyDesk {
         context.processPendingChanges()
     }
 
-    /// Keeps a new object; every third has a permanent ID before it is saved.
+    /// Holds a new object. Every third one gets a permanent ID before it is saved.
     private func keep(_ object: NSManagedObject, _ serial: Int64) throws {
         objects[serial] = object
         if serial % 3 == 0 { try context.obtainPermanentIDs(for: [object]) }
@@ -130,7 +130,7 @@ final class SocietyDesk {
     private func relate(_ edit: SocietyEdit) throws {
         switch edit {
         case .teach(let pupil, let teacher):
-            // Who comes back to a list that is not loaded is where it was.
+            // A pupil who comes back to a list that is not loaded gets the former place.
             let former = try person(pupil).committedValues(forKeys: ["teacher"])["teacher"] as? Person
             if teacher != 0, try former === person(teacher) { _ = try person(teacher).pupils.count }
             try person(pupil).teacher = teacher == 0 ? nil : person(teacher)
@@ -156,15 +156,15 @@ final class SocietyDesk {
     }
 }
 
-/// Portraits, small ones and such as are kept in files of their own.
+/// Portraits: small ones, and large ones, which are kept in separate files.
 enum SocietyPortrait {
-    /// The data that stands for a number: none for 0, a large one for 4 and above.
+    /// The data for a number: none for 0, and large data for 4 and above.
     static func data(_ number: Int64) -> Data? {
         if number == 0 { return nil }
         return Data(repeating: UInt8(truncatingIfNeeded: number), count: size(number))
     }
 
-    /// The number that data stands for, -1 if it is not whole.
+    /// The number of data; -1 if the data are not whole.
     static func number(of data: Data?) -> Int64 {
         guard let data, let first = data.first else { return 0 }
         let number = Int64(first)

@@ -1,6 +1,6 @@
 import CoreData
 
-/// One change: drawn so that it changes something, made in a society, and made with objects.
+/// One change. It is drawn so that it has an effect, and can be made both in a society and with objects.
 enum SocietyEdit {
     case newPerson(Int64, style: Int64?, rank: Int64)
     case newTool(Int64)
@@ -9,7 +9,7 @@ enum SocietyEdit {
     case name(Int64, String?)
     case style(Int64, Int64)
     case code(Int64, String?)
-    /// Two pass their unique values on to each other.
+    /// Two people swap their unique values.
     case swapCodes(Int64, Int64)
     case portrait(Int64, Int64)
     case weight(Int64, Int64)
@@ -18,7 +18,7 @@ enum SocietyEdit {
     case shuffle(Int64, [Int64])
     case befriend(Int64, Int64)
     case part(Int64, Int64)
-    /// One friend goes and another one comes, in one assignment.
+    /// One friend goes and another one comes, in a single assignment.
     case exchange(Int64, Int64, Int64)
     case give(Int64, Int64)
     case drop(Int64, Int64)
@@ -30,19 +30,20 @@ enum SocietyEdit {
     case deleteTool(Int64)
     case deleteClub(Int64)
 
-    /// What may be drawn.
+    /// The kinds of change that may be drawn.
     enum Scope {
         /// Everything.
         case all
-        /// Everything that can be taken back after it was saved: a tool that comes back has no owner, who knows nothing of its end.
+        /// Every change that can be undone after it was saved. The deletion of an owned tool is not: a tool that
+        /// comes back has no owner, as it has no inverse.
         case reversible
-        /// Attributes of people, and whom they are related to; nothing comes or goes.
+        /// Changes of people's attributes and relationships; nothing comes or goes.
         case lasting
-        /// Attributes of people.
+        /// Changes of people's attributes.
         case values
     }
 
-    /// Makes the change.
+    /// Makes the change in a society.
     func change(_ society: inout Society) {
         switch self {
         case .newPerson(let serial, let style, let rank):
@@ -85,10 +86,10 @@ enum SocietyEdit {
     /// Draws a change.
     ///
     /// - Parameters:
-    ///   - society: What is there to be changed.
-    ///   - scope: What may be drawn.
-    ///   - next: Gives a serial number that nothing has.
-    ///   - stream: What to draw from.
+    ///   - society: The society to change.
+    ///   - scope: The kinds of change that may be drawn.
+    ///   - next: Returns a new serial number.
+    ///   - stream: The source of the draw.
     /// - Returns: The change.
     static func draw(
         _ society: Society,
@@ -161,7 +162,7 @@ enum SocietyEdit {
             }
             return code == person.code ? nil : .code(serial, code)
         default:
-            // A large one costs a sync of its file.
+            // A large portrait costs a sync of its file.
             let number = stream.chance(0.1) ? 4 : Int64(stream.below(4))
             return number == person.portrait ? nil : .portrait(serial, number)
         }
@@ -197,7 +198,7 @@ enum SocietyEdit {
             let clubs = society.clubs.keys.sorted()
             guard clubs.count > 1 else { return nil }
             let club = stream.pick(clubs)
-            // Older ones lead, so that there is no ring.
+            // Only older clubs lead, so that there is no ring.
             let head = stream.chance(0.3) ? 0 : stream.pick(clubs)
             return head >= club || society.clubs[club]?.head == head ? nil : .lead(club, head)
         default:
@@ -208,7 +209,7 @@ enum SocietyEdit {
         }
     }
 
-    /// What is changed or goes, people only.
+    /// The people that the change changes or deletes.
     var people: Set<Int64> {
         switch self {
         case .newPerson(let one, _, _), .rank(let one, _), .name(let one, _), .style(let one, _), .code(let one, _),

@@ -1,26 +1,26 @@
 import CoreData
 
-/// The notifications of saves, kept until they are wanted.
+/// Keeps the notifications of saves until they are needed.
 final class SocietyMail: @unchecked Sendable {
-    // @unchecked Sendable: the saves of a program, and so their notifications, come on the one thread that runs it.
+    // @unchecked Sendable: one thread runs the program, so its saves and their notifications come on that thread.
 
     private var kept: [Notification] = []
     private var observation: (any NSObjectProtocol)?
 
-    /// Keeps what is posted under a name, by all contexts or by one.
+    /// Keeps the notifications with a name, from all contexts or from one.
     init(_ name: Notification.Name, of context: NSManagedObjectContext? = nil) {
         observation = NotificationCenter.default.addObserver(forName: name, object: context, queue: nil) {
             [weak self] in self?.kept.append($0)
         }
     }
 
-    /// What has come since the last time.
+    /// Returns the notifications since the last time.
     func take() -> [Notification] {
         defer { kept = [] }
         return kept
     }
 
-    /// Ends it.
+    /// Stops keeping notifications.
     func stop() {
         if let observation { NotificationCenter.default.removeObserver(observation) }
         observation = nil

@@ -1,4 +1,4 @@
-/// What has to come of two sets of changes to one society, in which nothing came or went.
+/// The expected merge of two sets of changes to one society, in which nothing came or went.
 struct SocietyMerge {
     let base: Society
     let mine: Society
@@ -9,13 +9,13 @@ struct SocietyMerge {
         ("portrait", { $0.portrait }), ("teacher", { $0.teacher }),
     ]
 
-    /// Whether somebody is the same, but for relationships of which others say what they are.
+    /// Whether two states of a person are the same, except for relationships that are changed from the other side.
     static func isSame(_ one: Society.Person?, _ other: Society.Person?) -> Bool {
         guard let one, let other else { return one == other }
         return values.allSatisfy { $1(one) == $1(other) } && one.friends == other.friends && one.clubs == other.clubs
     }
 
-    /// The people of whom both have changed an attribute or the teacher.
+    /// The people for whom both sides have changed an attribute or the teacher.
     var contested: [Int64] {
         base.people.keys.sorted().filter { serial in
             guard let old = base.people[serial], let one = mine.people[serial], let other = theirs.people[serial] else {
@@ -26,7 +26,7 @@ struct SocietyMerge {
         }
     }
 
-    /// The people whose pupils both have put into another order.
+    /// The people whose pupils both sides have put into another order.
     var reordered: [Int64] {
         base.people.keys.sorted().filter { serial in
             guard let old = base.people[serial]?.pupils else { return false }
@@ -37,7 +37,7 @@ struct SocietyMerge {
         }
     }
 
-    /// What of a result is not the merge, property by property.
+    /// The first property of a result that is not the merge; `nil` if there is none.
     func difference(_ result: Society, storeWins: Bool) -> String? {
         for (serial, old) in base.people {
             guard let one = mine.people[serial], let other = theirs.people[serial], let person = result.people[serial]
@@ -63,7 +63,7 @@ struct SocietyMerge {
         return nil
     }
 
-    /// What a list has to be if it is clear: changed on one side, or put into another order on both.
+    /// The expected list, where it is certain: if one side has changed it, or if both have only changed the order.
     private func order(_ old: [Int64], _ mine: [Int64], _ theirs: [Int64], _ storeWins: Bool) -> [Int64]? {
         if theirs == old, Set(mine) == Set(old) { return mine }
         if mine == old, Set(theirs) == Set(old) { return theirs }
@@ -71,7 +71,7 @@ struct SocietyMerge {
         return nil
     }
 
-    /// What of a result is not as one side has it, of the objects that both have changed.
+    /// The first property of the contested people that is not as on the winning side; `nil` if there is none.
     func difference(ofWhole result: Society, storeWins: Bool) -> String? {
         for serial in contested {
             guard let wanted = (storeWins ? theirs : mine).people[serial], let person = result.people[serial] else {
@@ -84,19 +84,19 @@ struct SocietyMerge {
         return nil
     }
 
-    /// What of the attributes that one side alone has changed is not as it was before one's own changes, with what others have
-    /// changed.
+    /// Checks the attributes of the contested people after undo: the own changes must be undone, and those of others
+    /// must stay.
     ///
     /// - Parameters:
-    ///   - undone: What is there.
-    ///   - steps: What was there after each change of one's own.
-    /// - Returns: What is wrong; `nil` if nothing is.
+    ///   - undone: The society after undo.
+    ///   - steps: The society after each of the own changes.
+    /// - Returns: The fault; `nil` if there is none.
     func differenceOfValues(_ undone: Society, _ steps: [Society]) -> String? {
         for serial in contested {
             guard let old = base.people[serial], let other = theirs.people[serial], let person = undone.people[serial]
             else { return "\(serial) is gone" }
             for (name, value) in Self.values where name != "teacher" {
-                // What was changed and changed back is undone as well.
+                // A change that was changed back is undone as well.
                 let isMine = steps.contains { $0.people[serial].map(value) != value(old) }
                 let wanted = isMine ? value(old) : value(other)
                 if isMine, value(other) != value(old) { continue }

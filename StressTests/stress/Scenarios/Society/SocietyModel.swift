@@ -1,7 +1,9 @@
 import CoreData
 
-/// The part of the model in which everything is that a relationship or an attribute can be: people with ordered pupils, friends of
-/// each other, tools that do not know whose they are, clubs with ordered members and with branches that go with them.
+/// The part of the model with every kind of relationship and attribute.
+///
+/// People have ordered pupils, and are friends of each other. Tools do not know their owners. Clubs have ordered
+/// members, and branches that are deleted with them.
 enum SocietyModel {
     static func make() -> [NSEntityDescription] {
         let person = NSEntityDescription.keeping("Person", Person.self, ["serial", "rank"], texts: ["name", "code"])
@@ -33,55 +35,55 @@ enum SocietyModel {
     }
 }
 
-/// Somebody.
+/// A person.
 @ManagedObject
 class Person: NSManagedObject {
     @Managed var serial: Int64
-    /// Few different values, so that orders need their last key.
+    /// It has few different values, so that sort orders need their last key.
     @Managed var rank: Int64
-    /// Given and cleared.
+    /// It is set and cleared.
     @Managed var name: String?
-    /// Unique.
+    /// It is unique.
     @Managed var code: String?
-    /// Large ones are in files of their own.
+    /// Large portraits are in separate files.
     @Managed var portrait: Data?
     @Managed var teacher: Person?
-    /// In order.
+    /// They are ordered.
     @Managed var pupils: [Person]
-    /// Their own inverse.
+    /// The relationship is its own inverse.
     @Managed var friends: Set<Person>
-    /// Without an inverse.
+    /// The relationship has no inverse.
     @Managed var tools: Set<Tool>
     @Managed var clubs: Set<Club>
 }
 
-/// A person with something of its own.
+/// A person with an additional attribute.
 @ManagedObject
 final class Artist: Person {
     @Managed var style: Int64
 }
 
-/// What one person has at a time.
+/// A tool, which one person at a time has.
 @ManagedObject
 final class Tool: NSManagedObject {
     @Managed var serial: Int64
     @Managed var weight: Int64
 }
 
-/// What leads to one person, who does not know.
+/// A badge, which leads to one person; the relationship has no inverse.
 @ManagedObject
 final class Badge: NSManagedObject {
     @Managed var serial: Int64
     @Managed var holder: Person?
 }
 
-/// What people are in, and in what order.
+/// A club with members in an order.
 @ManagedObject
 final class Club: NSManagedObject {
     @Managed var serial: Int64
     @Managed var rank: Int64
     @Managed var members: [Person]
     @Managed var head: Club?
-    /// Go with it.
+    /// They are deleted with the club.
     @Managed var branches: Set<Club>
 }

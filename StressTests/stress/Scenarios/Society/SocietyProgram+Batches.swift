@@ -1,6 +1,6 @@
 import CoreData
 
-/// Batches do in the store what the same changes of objects would do, rules of relationships included.
+/// Batches must do in the store what the same changes of objects would do, delete rules included.
 extension SocietyProgram {
     func changeByBatch(_ stream: inout SeededStream) throws -> String? {
         let context = stack.context()
@@ -52,7 +52,7 @@ extension SocietyProgram {
         try context.performAndWait { _ = try context.execute(request) }
     }
 
-    /// A new person has the unique value of one that is stored: the policy makes one of the two.
+    /// Inserts a person with the unique value of a stored one. The policy makes one out of the two.
     func upsert(_ stream: inout SeededStream) throws -> String? {
         guard
             let holder = stored.people.keys.sorted().filter({ stored.people[$0]?.code != nil }).randomElement(
@@ -74,7 +74,7 @@ extension SocietyProgram {
         var after = stored
         if memoryWins { after.people[holder]?.rank = known.rank + 1 }
         if friend != holder { after.befriend(holder, friend) }
-        // What becomes of relations of a duplicate that gives way is not promised here.
+        // It is not promised here what happens to the relationships of a duplicate that gives way.
         if !memoryWins { after = try desk.perform { try desk.picture() } }
         settle(after, self.desk())
         return try check(desk, after, "after an upsert") ?? checkStore("after an upsert")

@@ -2,7 +2,7 @@ import CoreData
 import StrataSQLiteStore
 import StrataStoreChecks
 
-/// Batches in worlds that are built for them: long chains, orders that matter, and what no batch may do.
+/// Batches on objects that are made for them: long chains, orders that matter, and deletions that no batch may do.
 extension SocietyProgram {
     func chain(_ stream: inout SeededStream) throws -> String? {
         let trouble =
@@ -17,11 +17,11 @@ extension SocietyProgram {
         let reader = desk()
         for _ in 0..<3 { if let trouble = try ask(reader, stored, &stream) { return "after a batch, \(trouble)" } }
         if let trouble = try checkStore("after a batch") { return trouble }
-        // It reads the whole file.
+        // The verifier is seldom used, as it reads the whole file.
         return try stream.chance(0.2) ? verify("after a batch") : nil
     }
 
-    /// Others make what a drill needs, and save it.
+    /// Makes and saves the objects that a drill needs, in another context.
     func given(_ edits: [SocietyEdit]) throws {
         let desk = desk()
         var seen = stored
@@ -32,7 +32,7 @@ extension SocietyProgram {
         note("end of given")
     }
 
-    /// People whom nobody knows yet, with different ranks.
+    /// Makes people without relationships, and with different ranks.
     func newPeople(_ count: Int) throws -> [Int64] {
         let serials = (0..<count).map { _ in next() }
         try given(serials.enumerated().map { .newPerson($1, style: nil, rank: Int64($0 + 1)) })
@@ -52,7 +52,7 @@ extension SocietyProgram {
         try context.performAndWait { _ = try context.execute(request) }
     }
 
-    /// A pupil who comes to another teacher is the last one there, whatever the place was before.
+    /// A pupil who gets another teacher is the last one there, whatever the place was before.
     private func moveByBatch(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(7)
         try given(people[2...4].map { .teach($0, people[0]) } + people[5...6].map { .teach($0, people[1]) })
@@ -66,7 +66,7 @@ extension SocietyProgram {
         return nil
     }
 
-    /// What is computed from other rows is computed from what they were.
+    /// A batch that computes from other rows must use their former values.
     private func computeByBatch(_ stream: inout SeededStream) throws -> String? {
         var people = try newPeople(4)
         if stream.chance(0.5) { people.reverse() }
@@ -85,7 +85,7 @@ extension SocietyProgram {
         return nil
     }
 
-    /// Whose friend goes has one friend less, whichever of the two was asked to be one.
+    /// A deletion must take one friend away from each of the others, whichever side the friendship was made from.
     private func deleteFriendsByBatch(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(4)
         var pairs: [SocietyEdit] = []
@@ -102,7 +102,7 @@ extension SocietyProgram {
         return count == 3 ? nil : "\(count) have two friends after the deletion of one of four, expected 3"
     }
 
-    /// What something leads to that nobody is told of stays.
+    /// A batch must not delete an object to which a relationship without an inverse leads.
     private func deleteHolderByBatch() throws -> String? {
         let holder = try newPeople(1)[0]
         let desk = desk()
@@ -129,7 +129,7 @@ extension SocietyProgram {
         return isRefused && isHeld ? nil : "a batch has deleted \(holder), to whom a badge leads"
     }
 
-    /// A chain goes to its end.
+    /// A deletion must follow a chain to its end.
     private func deleteChainByBatch(_ stream: inout SeededStream) throws -> String? {
         let clubs = (0..<(3 + stream.below(4))).map { _ in next() }
         let member = try newPeople(1)[0]

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Two change the same society at the same time, and the second one's policy says what comes of it.
+/// Two contexts change the same society at the same time. The policy of the second one decides the outcome.
 extension SocietyProgram {
     private enum Policy: CaseIterable {
         case error, storeTrump, objectTrump, overwrite, rollback
@@ -16,14 +16,14 @@ extension SocietyProgram {
         }
     }
 
-    /// Nothing comes or goes: properties are merged one by one, or objects as a whole.
+    /// Nothing comes or goes. Properties are merged one by one, or objects as a whole.
     func conflict(_ stream: inout SeededStream) throws -> String? {
         let policy = stream.pick(Policy.allCases)
         note("\(policy)")
         let base = stored
         let mine = desk(policy.policy, undoes: stream.chance(0.3))
         if let trouble = try check(mine, base, "before a conflict") { return trouble }
-        // Often both mean the same person.
+        // Often both sides change the same person.
         let target = stream.chance(0.6) ? stream.pick(base.people.keys.sorted()) : nil
         let other = desk()
         var theirs = stored
@@ -37,7 +37,7 @@ extension SocietyProgram {
         let count = 1 + stream.below(4)
         for _ in 0..<count {
             let edit = draw(seen, about: target, &stream)
-            // Which of two unique values wins is another drill's part.
+            // Another drill is about conflicts of unique values.
             if case .swapCodes = edit { return nil }
             if case .code = edit { return nil }
             try make(edit, at: mine, &seen)
@@ -53,7 +53,7 @@ extension SocietyProgram {
             where error.code == .managedObjectConstraintMerge && policy == .overwrite
             && base.people.contains(where: { $1.code != theirs.people[$0]?.code })
         {
-            // The old unique value, which others have passed on, would be stored again.
+            // It would store the old unique value again, which others have given to another person.
             return try check(mine, seen, "after a save of what others have") ?? checkStore("after a refused save")
         }
         if policy == .error, let serial = merge.contested.first ?? merge.reordered.first {
@@ -85,17 +85,17 @@ extension SocietyProgram {
             }
         if let trouble { return "after a save with the policy \(policy): \(trouble)" }
         guard mine.context.undoManager != nil, policy == .storeTrump || policy == .objectTrump else { return nil }
-        // What the policy has brought is no step: undo takes back one's own changes, and those only.
+        // The changes that the policy has brought are no step: undo takes back the own changes only.
         for _ in 0..<count { mine.perform { mine.context.undo() } }
         let undone = try mine.perform { try mine.picture() }
         return merge.differenceOfValues(undone, steps).map { "after undo of a resolved save: \($0)" }
     }
 
-    /// Draws a change of what lasts; of somebody, if there is one to be drawn.
+    /// Draws a change in which nothing comes or goes; of the given person, if one can be drawn.
     private func draw(_ seen: Society, about person: Int64?, _ stream: inout SeededStream) -> SocietyEdit {
         var edit = draw(seen, .lasting, &stream)
         guard let person else { return edit }
-        // A list that is put into another order is what a conflict of orders takes.
+        // A new order of a list makes conflicts of orders likely.
         if let pupils = seen.people[person]?.pupils, pupils.count > 1, stream.chance(0.3) {
             return .shuffle(person, pupils.reversed())
         }
@@ -103,7 +103,7 @@ extension SocietyProgram {
         return edit
     }
 
-    /// A policy that gives up after it has resolved something: everything is as before.
+    /// A policy gives up after it has resolved something. Everything must then be as before.
     func refuse(_ stream: inout SeededStream) throws -> String? {
         let policy = GivingUp(
             stream.pick([
@@ -144,7 +144,7 @@ extension SocietyProgram {
         return nil
     }
 
-    /// Takes what a new context shows for what is stored, where only some of it is sure.
+    /// Takes what a new context shows as the stored society, where only parts of it are certain.
     private func takeStored() throws -> Society {
         let reader = desk()
         stored = try reader.perform { try reader.picture() }
@@ -153,7 +153,8 @@ extension SocietyProgram {
 
     private func text(_ person: Society.Person?) -> String { person.map { "\($0)" } ?? "gone" }
 
-    /// One adds a tool to what the other one deletes, and merges that: nothing is lost without a word.
+    /// One context adds a tool to a person whom another one deletes, and may merge that. Nothing may be lost
+    /// silently.
     private func giveToTheDeleted(_ stream: inout SeededStream) throws -> String? {
         let serial = stream.pick(stored.people.keys.sorted())
         guard let tool = stored.tools.keys.sorted().first(where: { stored.owner(of: $0) == nil }) else { return nil }
@@ -177,7 +178,7 @@ extension SocietyProgram {
         return "tool \(tool) was given to \(serial), who was deleted, and no save was refused"
     }
 
-    /// One deletes what the other one changes.
+    /// One context deletes what another one changes.
     func delete(_ stream: inout SeededStream) throws -> String? {
         if stream.chance(0.15) { return try giveToTheDeleted(&stream) }
         let policy = stream.pick(Policy.allCases)
@@ -218,7 +219,7 @@ extension SocietyProgram {
         if try takeStored().people[serial]?.rank != rank {
             return "\(serial) was not brought back by the policy \(policy)"
         }
-        // Whoever knows it from before its deletion has an old row of it.
+        // A context that has loaded it before its deletion has an old row.
         try late.perform { try late.person(serial).rank = rank + 1 }
         do { try late.perform { try late.context.save() } } catch let error as CocoaError
             where error.code == .managedObjectMerge
@@ -227,12 +228,13 @@ extension SocietyProgram {
     }
 }
 
-/// What a policy throws that has had enough.
+/// The error of a policy that gives up.
 private struct GivenUp: Error {}
 
-/// Resolves conflicts as another policy does, lets somebody else save meanwhile if it is to see a second round, and gives up.
+/// Resolves conflicts as another policy does, and gives up after some rounds. Before each further round, others may
+/// save.
 private final class GivingUp: NSMergePolicy, @unchecked Sendable {
-    // @unchecked Sendable: one thread makes it, saves with it and lets go of it.
+    // @unchecked Sendable: one thread makes it, saves with it and releases it.
 
     private var left: Int
     var letOthersSave: (() throws -> Void)?

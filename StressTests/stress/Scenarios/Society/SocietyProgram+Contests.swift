@@ -1,6 +1,6 @@
 import CoreData
 
-/// Conflicts that are arranged: who has put what where, and what each policy makes of it.
+/// Arranged conflicts, and the outcome under each policy.
 extension SocietyProgram {
     func contest(_ stream: inout SeededStream) throws -> String? {
         switch stream.below(4) {
@@ -11,7 +11,7 @@ extension SocietyProgram {
         }
     }
 
-    /// Two put the same pupils into different orders.
+    /// Two contexts put the same pupils into different orders.
     private func contestOrder(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(4)
         let (teacher, pupils) = (people[0], Array(people[1...]))
@@ -33,7 +33,8 @@ extension SocietyProgram {
         return try check(mine, stored, "after a conflict of orders") ?? checkStore("after a conflict of orders")
     }
 
-    /// What gives way as a whole gives its memberships back, on both sides.
+    /// An object that gives way as a whole must give up its new memberships, and get the old ones back, on both
+    /// sides.
     private func rollBackMemberships(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(3)
         let club = next()
@@ -52,7 +53,7 @@ extension SocietyProgram {
         return try check(mine, stored, "after a rollback") ?? checkStore("after a rollback")
     }
 
-    /// Somebody gets what another one has, who was never loaded.
+    /// A person takes a tool from an owner who was never loaded.
     private func takeUnseen(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         let tool = next()
@@ -68,7 +69,8 @@ extension SocietyProgram {
         return try checkStore("after a tool was taken")
     }
 
-    /// Members come by their own side to an order that nobody has loaded: they are the last ones, in the order of their coming.
+    /// Members join through their own side, and the club's order is not loaded: they must be the last ones, in the
+    /// order of joining.
     private func joinUnseen(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(6)
         let club = next()

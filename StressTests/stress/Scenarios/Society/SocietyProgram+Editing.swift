@@ -1,6 +1,6 @@
 import CoreData
 
-/// One context alone: what it shows follows from its changes, back and forth, before the save and after it.
+/// A single context: what it shows must follow from its changes, with undo and redo, before and after the save.
 extension SocietyProgram {
     func edit(_ stream: inout SeededStream) throws -> String? {
         let desk = desk(undoes: stream.chance(0.6))
@@ -31,12 +31,12 @@ extension SocietyProgram {
         if !left.isEmpty { return "a context whose changes are all undone has changes, expected none: \(left)" }
         if let trouble = try walk(desk, steps, &place, to: stream.below(steps.count)) { return trouble }
         if let trouble = try save(desk, steps[place], "after undo and a save") { return trouble }
-        // What was saved is taken back, too.
+        // Saved changes can be undone, too.
         if let trouble = try walk(desk, steps, &place, to: stream.below(steps.count)) { return trouble }
         return try save(desk, steps[place], "after the undo of what was saved")
     }
 
-    /// Undoes or does again until a step is reached, and looks at each.
+    /// Undoes or redoes until a step is reached, and checks each step.
     private func walk(_ desk: SocietyDesk, _ steps: [Society], _ place: inout Int, to goal: Int) throws -> String? {
         while place != goal {
             let isBack = goal < place
@@ -48,7 +48,7 @@ extension SocietyProgram {
         return nil
     }
 
-    /// Saves, and looks at what is shown here and elsewhere.
+    /// Saves, and checks what this context and a new one show.
     func save(_ desk: SocietyDesk, _ society: Society, _ moment: String) throws -> String? {
         note("save")
         try desk.perform { try desk.context.save() }
@@ -58,9 +58,9 @@ extension SocietyProgram {
 
     // MARK: - The history
 
-    /// Demands that the history tells of what differs from `before`, and of nothing else.
+    /// Demands that the history contains the differences from `before`, and nothing else.
     private func checkHistory(from before: Society, since token: NSPersistentHistoryToken?) throws -> String? {
-        // Whose a tool was that is deleted is told only where somebody has changed that, too.
+        // The owner of a deleted tool is in the history only if the owner was changed as well.
         guard run.kind == .sqlite, before.tools.keys.allSatisfy({ stored.tools[$0] != nil }) else { return nil }
         let context = stack.context()
         let changes = try context.performAndWait {

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Results that are followed, and merges that tell little: what is shown is what is stored.
+/// Followed results, and merges of notifications with little content. Contexts and results must show what is stored.
 extension SocietyProgram {
     func follow(_ stream: inout SeededStream) throws -> String? {
         switch stream.below(7) {
@@ -14,7 +14,7 @@ extension SocietyProgram {
         }
     }
 
-    /// Several come at once: they are told in the order of their places.
+    /// Several insertions come at once. The delegate must get them in the order of their places.
     private func followInsertions(_ stream: inout SeededStream) throws -> String? {
         let observer = desk()
         var query = SocietyQuery()
@@ -49,7 +49,7 @@ extension SocietyProgram {
         return try results.check(stored).map { "after a merge: \($0)" }
     }
 
-    /// Where keys are equal and a limit cuts, the results are those of a fetch.
+    /// Where sort keys are equal and a limit cuts, the results must be those of a fetch.
     private func followEquals(_ stream: inout SeededStream) throws -> String? {
         try given((0..<3).map { _ in .newPerson(next(), style: nil, rank: Int64(stream.below(2))) })
         let observer = desk()
@@ -67,11 +67,11 @@ extension SocietyProgram {
             }
             if let trouble = try results.checkAgainstFetch() { return trouble }
         }
-        // A save may change the order of equals, which nobody promises.
+        // No check follows, as a save may change the order of equal keys.
         return try save(observer, seen, "after a save beside results")
     }
 
-    /// Who changes and stays is told of, also behind an offset.
+    /// The delegate must get a change of an object that stays in the results, even behind an offset.
     private func followUpdate(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(3)
         let observer = desk()
@@ -98,7 +98,7 @@ extension SocietyProgram {
         return results.hasToldOf(ids[serial]) ? nil : "followed results do not tell that \(serial) has changed"
     }
 
-    /// A section is what its objects say, whatever they are sorted by.
+    /// A section must follow from its objects, whatever they are sorted by.
     private func followSection(_ stream: inout SeededStream) throws -> String? {
         let serial = try newPeople(1)[0]
         let observer = desk()
@@ -123,7 +123,7 @@ extension SocietyProgram {
         return try save(observer, seen, "after a save beside sections")
     }
 
-    /// Of a batch only the IDs of what has gone are told.
+    /// The notification of a batch has only the IDs of deleted objects.
     private func mergeBatch(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(4)
         let (doomed, club) = (people[0], next())
@@ -149,7 +149,7 @@ extension SocietyProgram {
         return try check(observer, stored, "after the merge of a batch deletion")
     }
 
-    /// The end of something is told before its beginning.
+    /// The deletion of an object is merged before its insertion.
     private func mergeBackwards(_ stream: inout SeededStream) throws -> String? {
         let teacher = try newPeople(1)[0]
         let observer = desk()
@@ -178,7 +178,7 @@ extension SocietyProgram {
         return try check(observer, stored, "after a merge")
     }
 
-    /// The deletion of what has come back is told last.
+    /// The former deletion of an object that has come back is merged last.
     private func mergeRevival(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         let serial = people[0]
@@ -204,7 +204,7 @@ extension SocietyProgram {
     }
 }
 
-/// Listens, so that results are followed.
+/// A delegate, without which results are not followed.
 private final class SocietyListener: NSObject, NSFetchedResultsControllerDelegate {
     func controllerDidChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {}
 }

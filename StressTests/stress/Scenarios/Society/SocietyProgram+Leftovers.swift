@@ -1,7 +1,7 @@
 import CoreData
 import StrataLocks
 
-/// What the store keeps beside rows: files of portraits, the history, and how far others have read it.
+/// The data that the store keeps beside rows: files of portraits, the history, and how far consumers have read it.
 extension SocietyProgram {
     func leave(_ stream: inout SeededStream) throws -> String? {
         switch stream.below(6) {
@@ -14,7 +14,7 @@ extension SocietyProgram {
         }
     }
 
-    /// Rows that are written twice, as they pass a unique value on, leave no file behind.
+    /// Rows that are written twice, because they swap a unique value, must leave no file behind.
     private func swapPortraits(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         try given(people.map { .code($0, "u\($0)") } + people.map { .portrait($0, Int64(4 + stream.below(90))) })
@@ -25,7 +25,7 @@ extension SocietyProgram {
         return try save(mine, seen, "after a swap") ?? verify("after a swap")
     }
 
-    /// Of two that are pinned, each keeps its portrait for as long as it is.
+    /// Contexts are pinned to different versions. Each must read the portrait of its version as long as it is pinned.
     private func pinOverlapping(_ stream: inout SeededStream) throws -> String? {
         guard run.kind == .sqlite else { return nil }
         let serial = try newPeople(1)[0]
@@ -36,7 +36,7 @@ extension SocietyProgram {
             let desk = desk()
             try desk.perform {
                 try desk.context.setQueryGenerationFrom(.current)
-                // The version is that of the first read.
+                // The first read determines the version.
                 _ = try desk.context.count(for: NSFetchRequest<Tool>(entityName: "Tool"))
             }
             pinned.append((desk, stored))
@@ -55,7 +55,7 @@ extension SocietyProgram {
         return try checkStore("after pins")
     }
 
-    /// A head goes to whom others have added a branch meanwhile: the branch is told of as changed, in all ways.
+    /// A club is deleted after others have given it a branch. The branch must be reported as changed in all ways.
     private func releaseBranch(_ stream: inout SeededStream) throws -> String? {
         let (head, branch) = (next(), next())
         try given([.newClub(head), .newClub(branch)])
@@ -88,7 +88,7 @@ extension SocietyProgram {
         return told == ["head"] ? nil : "the history tells \(told) of the branch of a club that was deleted"
     }
 
-    /// What was recorded since a token.
+    /// The changes in the history since a token.
     func changes(since token: NSPersistentHistoryToken?) throws -> [NSPersistentHistoryChange] {
         let context = stack.context()
         return try context.performAndWait {
@@ -98,7 +98,7 @@ extension SocietyProgram {
         }
     }
 
-    /// A purge waits for the slowest, who never goes back.
+    /// A purge must wait for the slowest consumer. A consumer never goes back.
     private func purge(_ stream: inout SeededStream) throws -> String? {
         guard run.kind == .sqlite else { return nil }
         let serial = try newPeople(1)[0]
@@ -114,7 +114,7 @@ extension SocietyProgram {
             tokens.append(stack.currentPersistentHistoryToken(fromStores: nil))
             let who = stream.below(2)
             let place = stream.below(tokens.count)
-            // An older one is no news, though it may have been purged.
+            // A token before all consumers may have been purged, so it is left out.
             if place < places.min() ?? 0 { continue }
             note("\(names[who]) has read to \(place)")
             if let token = tokens[place] { try stack.setPersistentHistoryToken(token, forConsumer: names[who]) }
@@ -134,7 +134,8 @@ extension SocietyProgram {
         return nil
     }
 
-    /// What somebody else's coordinator has deleted, as a conflict shows, is gone for all contexts.
+    /// If a conflict shows that another coordinator has deleted an object, then the object must be gone for all
+    /// contexts.
     private func loseElsewhere() throws -> String? {
         guard run.kind == .sqlite else { return nil }
         let serial = try newPeople(1)[0]
@@ -166,7 +167,7 @@ extension SocietyProgram {
         return isThere ? "\(serial) is found by its ID, though a conflict has shown that it is gone" : nil
     }
 
-    /// Who waits for a connection gets the next one.
+    /// Each reader that waits for a connection must get one in its turn.
     private func shareConnections() throws -> String? {
         guard run.kind == .sqlite else { return nil }
         note("six readers, two connections")

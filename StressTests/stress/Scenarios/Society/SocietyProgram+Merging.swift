@@ -1,6 +1,7 @@
 import CoreData
 
-/// Others save, and a context that has loaded some of it merges that: it shows what is stored, and its own changes.
+/// Others save, and a context that has loaded some of their objects merges that. It must show what is stored with its
+/// own changes.
 extension SocietyProgram {
     func merge(_ stream: inout SeededStream) throws -> String? {
         let observer = desk(undoes: stream.chance(0.3))
@@ -13,14 +14,14 @@ extension SocietyProgram {
         if stream.chance(0.5) {
             for _ in 0..<(1 + stream.below(2)) {
                 let edit = draw(mine, .values, &stream)
-                // Two that pass a unique value on need what the others may give to a third.
+                // Such a swap needs a value that the others may give to a third person.
                 if case .swapCodes = edit { continue }
                 if case .code = edit { continue }
                 own.append(edit)
                 try make(edit, at: observer, &mine)
             }
         }
-        // What is changed back is no change.
+        // A change that was changed back is no change.
         let effective = own.filter { edit in
             var (old, new) = (stored, mine)
             edit.change(&old)
@@ -34,12 +35,12 @@ extension SocietyProgram {
         )
         defer { mail.stop() }
         let before = stored
-        // What is changed here and deleted there is another drill's part.
+        // Another drill is about objects that are changed here and deleted there.
         var isShared = false
         for _ in 0..<(1 + stream.below(2)) {
             _ = try letOthersSave(4, changed.isEmpty ? .all : .lasting, &stream)
-            // What others have set to the same is no change any more once that is merged: whether it is before they set it to something
-            // else is left to chance.
+            // If others have set a property to the same value, then it is no change any more once that is merged. It
+            // depends on the order whether that happens before they set it to something else.
             for edit in effective {
                 var changed = stored
                 edit.change(&changed)
@@ -61,7 +62,7 @@ extension SocietyProgram {
         let moment = "after a merge"
         if let trouble = try results.check(wanted) { return "\(moment): \(trouble)" }
         if let trouble = try check(observer, wanted, moment) ?? ask(observer, wanted, &stream) { return trouble }
-        // Undo puts back what was there before the change, whatever others have made of it since.
+        // Undo restores the value before the change, whatever others have saved since.
         guard observer.context.undoManager != nil, changed.allSatisfy({ before.people[$0] == stored.people[$0] }) else {
             return nil
         }
@@ -69,7 +70,7 @@ extension SocietyProgram {
         return try check(observer, stored, "after a merge and undo")
     }
 
-    /// Loads some objects of all that are there, and some of their relationships.
+    /// Loads some of the objects, and some of their relationships.
     func load(_ desk: SocietyDesk, _ stream: inout SeededStream) throws {
         let query = SocietyQuery.draw(&stream)
         note("load \(query)")

@@ -1,6 +1,7 @@
 import CoreData
 
-/// Contexts are pinned one after the other, while others save, replace portraits and delete: each reads its own version.
+/// Contexts are pinned one after the other, while others save, replace portraits and delete. Each must read its own
+/// version.
 extension SocietyProgram {
     func pin(_ stream: inout SeededStream) throws -> String? {
         guard run.kind == .sqlite else { return nil }
@@ -9,7 +10,7 @@ extension SocietyProgram {
             switch stream.below(4) {
             case 0, 1:
                 _ = try letOthersSave(3, .all, &stream)
-                // Portraits in files of their own come and go with the versions that name them.
+                // Portraits in separate files come and go with the versions that name them.
                 let serial = stream.pick(stored.people.keys.sorted())
                 let number = Int64(4 + stream.below(100))
                 if number == stored.people[serial]?.portrait { continue }
@@ -23,7 +24,7 @@ extension SocietyProgram {
                 let desk = desk()
                 try desk.perform {
                     if !run.isSabotaged("lost-pin") { try desk.context.setQueryGenerationFrom(.current) }
-                    // The version is that of the first read.
+                    // The first read determines the version.
                     _ = try desk.context.count(for: NSFetchRequest<Tool>(entityName: "Tool"))
                 }
                 pinned.append((desk, stored, ids))

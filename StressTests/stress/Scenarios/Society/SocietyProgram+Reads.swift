@@ -2,8 +2,9 @@ import CoreData
 import StrataLocks
 import Synchronization
 
-/// Asynchronous fetches are held while they read, and end in any order, while others save: each gives what was
-/// stored at its beginning or is at its end, and nothing that has gone.
+/// Asynchronous fetches are held while they read, and end in any order, while others save.
+///
+/// Each must return what was stored at its beginning, or what is stored at its end, and nothing that has gone.
 extension SocietyProgram {
     func readBeside(_ stream: inout SeededStream) throws -> String? {
         // A store in memory holds its lock while it reads.
@@ -11,7 +12,7 @@ extension SocietyProgram {
         var held: [SocietyRead] = []
         defer { for read in held { read.release() } }
         for _ in 0..<(3 + stream.below(5)) {
-            // A coordinator has two threads for these in any case.
+            // A coordinator has at least two threads for these fetches.
             if held.count < 2, stream.chance(0.5) {
                 let read = SocietyRead(try reader(&stream), SocietyQuery.draw(&stream), stored)
                 note("begin a fetch of \(read.query)")
@@ -33,7 +34,7 @@ extension SocietyProgram {
         return nil
     }
 
-    /// A context on the store, or one below another.
+    /// A context on the store, or a child of such a context.
     private func reader(_ stream: inout SeededStream) throws -> SocietyDesk {
         let desk = desk()
         guard stream.chance(0.3) else { return desk }
@@ -44,7 +45,7 @@ extension SocietyProgram {
 
     private func end(_ read: SocietyRead, _ stream: inout SeededStream) throws -> String? {
         note("end the fetch")
-        // Saved by the parent alone, which nobody tells the child.
+        // Only the parent saves this, and the child is not notified.
         var hasSaved = false
         if let parent = read.desk.context.parent, stream.chance(0.7) {
             var seen = stored
@@ -56,7 +57,7 @@ extension SocietyProgram {
         }
         read.release()
         let answer = try read.answer()
-        // What it has brought may be older than what is cached.
+        // The rows that the fetch has read may be older than the cached ones.
         let finder = desk()
         for (serial, person) in stored.people {
             let rank = try finder.perform { try finder.person(serial).rank }
@@ -64,7 +65,8 @@ extension SocietyProgram {
                 return "after a fetch that was held \(serial) is found with rank \(rank), expected \(person.rank)"
             }
         }
-        // What it reads is of its beginning, unless something of that has gone, or its own tree has saved.
+        // The result may be that of the beginning, unless one of its objects has gone, or the context's own tree has
+        // saved.
         let (old, new) = (read.query.answer(read.begun), read.query.answer(stored))
         let isOfBeginning = !hasSaved && answer == old && old.allSatisfy { stored.people[$0] != nil }
         if answer != new, !isOfBeginning {
@@ -97,14 +99,14 @@ extension SocietyProgram {
     }
 }
 
-/// A fetch that begins to read, and waits there until it is released.
+/// A fetch that stops when it begins to read, and waits until it is released.
 private final class SocietyRead {
     let desk: SocietyDesk
     let query: SocietyQuery
     private let gate = Gate()
     private var outcome: Outcome?
 
-    /// What was stored when it began.
+    /// The stored society at its beginning.
     let begun: Society
 
     init(_ desk: SocietyDesk, _ query: SocietyQuery, _ begun: Society) {
@@ -120,14 +122,14 @@ private final class SocietyRead {
         Task.detached {
             do {
                 let serials = try await context.fetch(request.value) { progress in
-                    // The rows are counted in the transaction in which they are read.
+                    // The rows are counted in the same transaction in which they are read.
                     if progress.expectedRows != nil { gate.stopOnce() }
                 } _: {
                     $0.map(\.serial)
                 }
                 outcome.end(.success(serials))
             } catch { outcome.end(.failure(error)) }
-            // Where there is nothing to read, it ends without having come there.
+            // If there is nothing to read, the fetch ends without reaching the gate.
             gate.stopNobody()
         }
         guard gate.waitForArrival() else { throw StressError("a fetch does not begin to read") }
@@ -135,10 +137,10 @@ private final class SocietyRead {
 
     func release() { gate.open() }
 
-    /// What it gave in the end.
+    /// The result of the fetch.
     func answer() throws -> [Int64] { try outcome?.wait().get() ?? [] }
 
-    /// The end of the fetch, told by a task.
+    /// The end of the fetch, which a task reports.
     private final class Outcome: Sendable {
         private let result = Locked<Result<[Int64], any Error>?>(nil)
         private let ended = DispatchSemaphore(value: 0)
@@ -156,7 +158,7 @@ private final class SocietyRead {
         }
     }
 
-    /// Where the reading thread waits, the first time that it comes there.
+    /// The place where the reading thread waits when it reaches it for the first time.
     private final class Gate: Sendable {
         private let arrived = DispatchSemaphore(value: 0)
         private let opened = DispatchSemaphore(value: 0)
@@ -175,9 +177,9 @@ private final class SocietyRead {
         func open() { opened.signal() }
     }
 
-    /// A request on its way to the task that alone uses it.
+    /// Carries a request to the only task that uses it.
     private struct UncheckedRequest: @unchecked Sendable {
-        // @unchecked Sendable: made for the task, which alone uses it.
+        // @unchecked Sendable: it is made for one task, and only this task uses it.
         let value: NSFetchRequest<Person>
 
         init(_ value: NSFetchRequest<Person>) { self.value = value }

@@ -1,8 +1,8 @@
 import CoreData
 
-/// A child below a context: it shows what its parent has and its own changes, and its saves move these up.
+/// A child context: it must show the objects of its parent with its own changes, which its saves move up.
 extension SocietyProgram {
-    /// A context below another one.
+    /// Makes a child of a desk's context.
     private func child(of parent: SocietyDesk, undoes: Bool = false) -> SocietyDesk {
         let context = NSManagedObjectContext(.privateQueue)
         context.parent = parent.context
@@ -38,7 +38,7 @@ extension SocietyProgram {
         try child.perform { try child.context.save() }
         if let trouble = try check(parent, merged, "in the parent of a child that has saved") { return trouble }
         if child.context.undoManager != nil, stream.chance(0.5), merged == seen {
-            // What was moved up is taken back, deletions among it, and moved up again.
+            // The saved changes, deletions included, are undone and moved up again.
             for _ in 0..<count { child.perform { child.context.undo() } }
             note("undo of all, save of the child")
             try child.perform { try child.context.save() }
@@ -50,9 +50,9 @@ extension SocietyProgram {
         return try save(parent, merged, "after the save of a tree")
     }
 
-    /// A parent adds a pupil behind the others, unseen by the child.
+    /// The parent adds a pupil behind the others, without the child's knowledge.
     ///
-    /// - Returns: What the parent has to show when the child has saved.
+    /// - Returns: The society that the parent must show after the child has saved.
     private func appendAbove(
         _ parent: SocietyDesk,
         _ above: Society,
@@ -71,7 +71,8 @@ extension SocietyProgram {
         return merged
     }
 
-    /// A parent, its child and strangers add to one number, each upon what it sees: none of what was stored is lost.
+    /// A parent, its child and other contexts add to one number, each to the value that it sees. No stored addition
+    /// may be lost.
     func countBesideStrangers(_ stream: inout SeededStream) throws -> String? {
         let serial = stream.pick(stored.people.keys.sorted())
         let parent = desk()
@@ -79,7 +80,7 @@ extension SocietyProgram {
         child.context.parentConflictPolicy = .error
         _ = try parent.perform { try parent.picture() }
         var total = stored.people[serial]?.rank ?? 0
-        // What has been added, and is not stored yet.
+        // The additions that are not stored yet.
         var (above, below): (Int64, Int64) = (0, 0)
         var news: [Notification] = []
         func forget() {

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Undo takes back what was done here, and nothing that others have done.
+/// Undo takes back the changes of this context, and none of others.
 extension SocietyProgram {
     func undoBeside(_ stream: inout SeededStream) throws -> String? {
         switch stream.below(4) {
@@ -11,7 +11,7 @@ extension SocietyProgram {
         }
     }
 
-    /// Others make changes, which a desk merges.
+    /// Others make changes, and a desk merges them.
     private func mergeOthers(_ edits: [SocietyEdit], _ desk: SocietyDesk) throws {
         let mail = SocietyMail(.NSManagedObjectContextDidSave)
         defer { mail.stop() }
@@ -20,7 +20,7 @@ extension SocietyProgram {
         for message in mail.take() { desk.perform { desk.context.mergeChanges(fromContextDidSave: message) } }
     }
 
-    /// What others have deleted does not come back.
+    /// Objects that others have deleted must not come back.
     private func undoUponDeletion(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         let mine = desk(undoes: true)
@@ -37,7 +37,7 @@ extension SocietyProgram {
         return try save(mine, wanted, "after undo beside a deletion and a save")
     }
 
-    /// Who has come since stays, behind the others.
+    /// A pupil who has come since must stay, behind the others.
     private func undoOrder(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(4)
         let (teacher, pupils) = (people[0], Array(people[1...]))
@@ -59,7 +59,7 @@ extension SocietyProgram {
         return try save(mine, wanted, "after undo of an order and a save")
     }
 
-    /// What a policy has brought is no step.
+    /// The changes that a policy has brought are no step of undo.
     private func undoResolved(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         let mine = desk(stream.chance(0.5) ? .mergeByPropertyStoreTrump : .mergeByPropertyObjectTrump, undoes: true)
@@ -82,7 +82,7 @@ extension SocietyProgram {
         return try save(mine, wanted, "after undo of a resolved save and another")
     }
 
-    /// A merge is no part of what was changed just before.
+    /// A merge does not belong to the step of the change just before it.
     private func undoBesideMerge(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         let mine = desk(undoes: true)

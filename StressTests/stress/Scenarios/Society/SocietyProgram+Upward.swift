@@ -1,7 +1,8 @@
 import CoreData
 
-/// Children whose parents save, merge and delete while they hold what they have read, and strangers beside them: what a child
-/// saves is either upon what is stored, or a conflict.
+/// Children hold what they have read, while their parents and other contexts save, merge and delete.
+///
+/// A save of a child must either build on what is stored, or be a conflict.
 extension SocietyProgram {
     func moveUp(_ stream: inout SeededStream) throws -> String? {
         switch stream.below(8) {
@@ -15,7 +16,7 @@ extension SocietyProgram {
         }
     }
 
-    /// A context below a desk's, with the numbers of what is stored.
+    /// Makes a desk, and a child of it that knows the IDs of stored objects.
     private func tree(undoes: Bool = false) -> (root: SocietyDesk, child: SocietyDesk) {
         let root = desk()
         let context = NSManagedObjectContext(.privateQueue)
@@ -36,8 +37,8 @@ extension SocietyProgram {
         return nil
     }
 
-    /// What a stranger has saved is a conflict, whatever the root has saved before it and after it; what the root alone has saved is
-    /// none.
+    /// A save of another context must be a conflict, whatever the root saves before and after it. A save of the root
+    /// alone must be none.
     private func saveUponGap(_ stream: inout SeededStream) throws -> String? {
         let serial = try newPeople(1)[0]
         let (root, child) = tree()
@@ -48,7 +49,7 @@ extension SocietyProgram {
             note("save of the root")
             try root.perform { try root.context.save() }
             settle(seen, root)
-            // Nobody holds the root's object, so it is read anew.
+            // The desk releases the root's object, so that it is read anew.
             root.letGo()
         }
         if stream.chance(0.6) { try rename("a") }
@@ -66,7 +67,7 @@ extension SocietyProgram {
         return try checkStore("after the save of a child")
     }
 
-    /// An order that a stranger has made is not overwritten by the one of a child.
+    /// A child's order must not overwrite an order that another context has saved.
     private func orderUponNewer(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(4)
         let (teacher, pupils) = (people[0], Array(people[1...]))
@@ -86,7 +87,8 @@ extension SocietyProgram {
         return try checkStore("after a child's order")
     }
 
-    /// What the root has merged as deleted is no conflict; what it has deleted itself is one for a child that asks for it.
+    /// A deletion that the root has merged is no conflict. A deletion by the root itself is one, if the child asks
+    /// for conflicts.
     private func changeTheDeleted(_ stream: inout SeededStream) throws -> String? {
         let serial = try newPeople(1)[0]
         let (root, child) = tree()
@@ -115,7 +117,7 @@ extension SocietyProgram {
         return try checkStore("after a child's change of what is gone")
     }
 
-    /// What a child brings back, by a policy or by undo, is there again in its parent and in the store.
+    /// An object that a child brings back, with a policy or with undo, must be back in its parent and in the store.
     private func reviveUpward(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         try given([.befriend(people[0], people[1]), .teach(people[0], people[1])])
@@ -147,7 +149,7 @@ extension SocietyProgram {
         return try save(root, seen, "after the save of what is back")
     }
 
-    /// A conflict names what is stored, not what was new when the child has read it.
+    /// A conflict must name stored objects, not those that were new when the child read them.
     private func reportUpward(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(2)
         let (root, child) = tree()
@@ -178,7 +180,7 @@ extension SocietyProgram {
         } ?? checkStore("after a refused save")
     }
 
-    /// A child moves what its parent has changed: one has it then, in all places.
+    /// A child moves an object that its parent has changed. All relationships of the parent must then agree.
     private func moveUponNewer(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(6)
         let (from, to, mover) = (people[0], people[1], people[2])
@@ -199,7 +201,8 @@ extension SocietyProgram {
         return try save(root, seen, "after a child's move")
     }
 
-    /// What the parent has not saved yet is there once, as the child has changed it, or not at all.
+    /// An object that the parent has not saved yet must be found once, as the child has changed it, or not at all if
+    /// it was deleted.
     private func askForUnsaved(_ stream: inout SeededStream) throws -> String? {
         let (root, child) = tree()
         var seen = stored

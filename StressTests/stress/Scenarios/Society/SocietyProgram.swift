@@ -1,11 +1,11 @@
 import CoreData
 import StrataLocks
 
-/// One society from its beginning on, through drills that follow each other.
+/// One society from its beginning, through several drills.
 ///
-/// A drill sits down at contexts of its own, knows what has to come of what it does, and leaves what is stored to the next.
+/// A drill works in its own contexts, knows the expected outcome, and leaves the stored society to the next drill.
 final class SocietyProgram: SteppedProgram {
-    /// What is tried.
+    /// The kinds of drill.
     enum Drill: String, CaseIterable {
         case edits
         case conflicts
@@ -28,7 +28,7 @@ final class SocietyProgram: SteppedProgram {
 
     let run: Run
     let stack: NSPersistentStoreCoordinator
-    /// What the store has.
+    /// The stored society.
     var stored = Society()
     private(set) var ids: [Int64: NSManagedObjectID] = [:]
     private var lastSerial: Int64 = 0
@@ -37,7 +37,7 @@ final class SocietyProgram: SteppedProgram {
     var branches: [String: Int] = [:]
     var isOver: Bool { false }
 
-    /// Begins on an empty store.
+    /// Begins with an empty store.
     init(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         (self.run, self.stack) = (run, stack)
         let context = stack.context()
@@ -79,25 +79,25 @@ final class SocietyProgram: SteppedProgram {
         return trouble ?? stored.disagreement
     }
 
-    /// Adds to what the listing of a failure says.
+    /// Adds to the listing that a failure prints.
     func note(_ text: String) { script[script.count - 1] += "; \(text)" }
 
     // MARK: - Contexts
 
-    /// A number that nothing has.
+    /// Returns a new serial number.
     func next() -> Int64 {
         lastSerial += 1
         return lastSerial
     }
 
-    /// A context on the store that has read nothing yet.
+    /// A new context on the store.
     func desk(_ policy: NSMergePolicy = .error, undoes: Bool = false) -> SocietyDesk {
         let context = stack.context(policy)
         if undoes { context.undoManager = UndoManager() }
         return SocietyDesk(context) { [unowned self] in ids[$0] }
     }
 
-    /// Makes a change at a desk and in what it should show.
+    /// Makes a change at a desk, and in the society that the desk must show.
     func make(_ edit: SocietyEdit, at desk: SocietyDesk, _ seen: inout Society) throws {
         note("\(edit)")
         edit.change(&seen)
@@ -122,7 +122,7 @@ final class SocietyProgram: SteppedProgram {
         }
     }
 
-    /// Says what the store has after a save at a desk, and learns the IDs of what is new.
+    /// Sets the stored society after a save at a desk, and learns the IDs of new objects.
     func settle(_ society: Society, _ desk: SocietyDesk) {
         for serial in Array(society.people.keys) + Array(society.clubs.keys) + Array(society.tools.keys) {
             if let id = desk.heldID(serial) { ids[serial] = id }
@@ -133,7 +133,7 @@ final class SocietyProgram: SteppedProgram {
     /// Learns an ID.
     func learn(_ serial: Int64, _ id: NSManagedObjectID) { ids[serial] = id }
 
-    /// Saves what somebody else does: some changes at a context of their own.
+    /// Makes some changes in another context, and saves them.
     ///
     /// - Returns: The context.
     func letOthersSave(_ most: Int, _ scope: SocietyEdit.Scope, _ stream: inout SeededStream) throws -> SocietyDesk {
@@ -149,18 +149,18 @@ final class SocietyProgram: SteppedProgram {
 
     // MARK: - Looking
 
-    /// Compares all that a desk shows.
+    /// Compares everything that a desk shows.
     ///
-    /// - Returns: What is wrong, with the moment.
+    /// - Returns: The fault, with the moment; `nil` if there is none.
     func check(_ desk: SocietyDesk, _ wanted: Society, _ moment: String) throws -> String? {
         let shown = try desk.perform { try desk.picture() }
         return (shown.difference(from: wanted) ?? shown.disagreement).map { "\(moment): \($0)" }
     }
 
-    /// Compares what is stored, as a context shows it that has read nothing yet.
+    /// Compares the stored society with what a new context shows.
     func checkStore(_ moment: String) throws -> String? { try check(desk(), stored, "\(moment), to a new context") }
 
-    /// Asks a random question in one of the ways that there are.
+    /// Fetches a random query in one of several ways.
     func ask(_ desk: SocietyDesk, _ seen: Society, _ stream: inout SeededStream) throws -> String? {
         var query = SocietyQuery.draw(&stream)
         var answer: [Int64]
@@ -194,7 +194,7 @@ final class SocietyProgram: SteppedProgram {
     }
 }
 
-/// An asynchronous fetch that is waited for.
+/// An asynchronous fetch that is awaited.
 enum SocietyAnswer {
     static func fetchedAsynchronously(_ query: SocietyQuery, _ context: NSManagedObjectContext) throws -> [Int64] {
         let answer = Locked<Result<[Int64], any Error>?>(nil)

@@ -1,6 +1,6 @@
 import CoreData
 
-/// A question with one right answer, in order: asked with a fetch, and answered by a society.
+/// A query with exactly one right result, in order. It can be fetched, and a society can answer it.
 struct SocietyQuery {
     enum Condition {
         case none
@@ -17,7 +17,7 @@ struct SocietyQuery {
     }
 
     var condition = Condition.none
-    /// Key paths and directions; the serial number is the last key of all.
+    /// The key paths and directions. The serial number is always the last key.
     var order: [(key: String, ascending: Bool)] = []
     var isOfArtists = false
     var includesArtists = true
@@ -62,7 +62,7 @@ struct SocietyQuery {
         return stream.chance(0.2) ? .not(one) : one
     }
 
-    // MARK: - Asked
+    // MARK: - The fetch
 
     /// The request.
     func request<Result>(
@@ -83,7 +83,7 @@ struct SocietyQuery {
         case .none: nil
         case .rank(let rank): NSPredicate(format: "rank >= %@", rank)
         case .nameless: NSPredicate(format: "name == nil")
-        // Only artists have a style, so others are asked for what they all have.
+        // Only artists have a style. For all people, the condition is about their rank.
         case .style(let style): NSPredicate(format: isOfArtists ? "style >= %@" : "rank <= %@", style)
         case .teacherRank(let rank): NSPredicate(format: "teacher.rank >= %@", rank)
         case .friendRank(let rank): NSPredicate(format: "ANY friends.rank >= %@", rank)
@@ -96,9 +96,9 @@ struct SocietyQuery {
         }
     }
 
-    // MARK: - Answered
+    // MARK: - The answer
 
-    /// The serial numbers that the fetch has to give.
+    /// The serial numbers that the fetch must return.
     func answer(_ society: Society) -> [Int64] {
         var found = society.people.keys.filter { serial in
             guard let person = society.people[serial] else { return false }
@@ -135,7 +135,7 @@ struct SocietyQuery {
         return false
     }
 
-    /// The place of a person by one key; nothing comes before everything.
+    /// The value of a person for one sort key; a missing value sorts first.
     private func rank(_ key: String, _ serial: Int64, _ society: Society) -> Int64 {
         guard let person = society.people[serial] else { return 0 }
         switch key {

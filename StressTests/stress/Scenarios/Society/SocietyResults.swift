@@ -1,6 +1,7 @@
 import CoreData
 
-/// The results of a fetch that are followed: they are what the fetch gives now, and what the delegate was told leads there.
+/// Followed results of a fetch. They must always be what the fetch returns now, and what the delegate's changes lead
+/// to.
 final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
     private let desk: SocietyDesk
     private let query: SocietyQuery
@@ -10,7 +11,7 @@ final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
     private var come: [(place: Int, id: NSManagedObjectID)] = []
     private var trouble: String?
 
-    /// Whom the delegate was told of.
+    /// The objects for which the delegate got a change.
     private var told: Set<NSManagedObjectID> = []
 
     convenience init(_ desk: SocietyDesk, _ stream: inout SeededStream) throws {
@@ -39,7 +40,7 @@ final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
 
     private var ids: [NSManagedObjectID] { (controller.fetchedObjects ?? []).map(\.objectID) }
 
-    /// Compares with what the fetch has to give.
+    /// Compares the results with the query's answer.
     func check(_ society: Society) throws -> String? {
         desk.perform {
             desk.context.processPendingChanges()
@@ -50,7 +51,7 @@ final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
         }
     }
 
-    /// Compares with a fetch, where the order of equals is the store's.
+    /// Compares the results with a fetch; the store determines the order of equal keys.
     func checkAgainstFetch() throws -> String? {
         try desk.perform {
             desk.context.processPendingChanges()
@@ -61,7 +62,7 @@ final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
         }
     }
 
-    /// Whether the delegate was told of an object.
+    /// Whether the delegate got a change of an object.
     func hasToldOf(_ id: NSManagedObjectID?) -> Bool { id.map(told.contains) ?? false }
 
     func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {

@@ -1,6 +1,7 @@
 import CoreData
 
-/// Random drills in a society: edits with undo, questions, conflicts, merges, trees, pins and batches, each with one right outcome.
+/// Random drills in a society: edits with undo, queries, conflicts, merges, trees, pins and batches, each with one
+/// right outcome.
 enum SocietyScenario: Scenario {
     static let name = "society"
     static let summary =
@@ -16,12 +17,12 @@ enum SocietyScenario: Scenario {
     ]
 
     static func run(_ run: Run) throws {
-        // Reads that are held keep a connection each.
+        // Each read that is held keeps a connection.
         let options: [AnyHashable: Any]? =
             run.kind == .sqlite
             ? [
                 NSPersistentHistoryTrackingKey: true, NSPersistentStoreConnectionPoolMaxSizeKey: 8,
-                // What a loss of power leaves is the part of other scenarios.
+                // Other scenarios are about losses of power.
                 NSSQLitePragmasOption: ["synchronous": "OFF"],
             ] : nil
         let stack = try run.open(options)
