@@ -73,7 +73,7 @@ help:
 	@echo "  make soak                     run steady load for HOURS=1"
 	@echo "  make mutants                  break the library in small ways from a list, and see which tests and scenarios notice; MUTANTS=3,7 picks"
 	@echo "  make mutants-sample           the same with N=200 faults that are drawn at random over the lines of code, from SEED=s"
-	@echo "  make check-mutants            check that the faults of the list fit the sources"
+	@echo "  make check-mutants            check that the faults of the list fit the sources, and the tool that draws others"
 	@echo
 	@echo "Checks and sources"
 	@echo "  make lint                     check the form of the sources"
@@ -275,15 +275,18 @@ MUTANTS_ARGS ?=
 mutants: system-packages postgresql-packages python
 	SWIFT='$(SWIFT)' python3 -B StressTests/mutants/run --only '$(MUTANTS)' $(MUTANTS_ARGS)
 
-# Faults that a program draws at random over the lines of code: N that compile, from SEED. Goes on where it was stopped.
+# Faults that a program draws at random over the lines of code: N that compile, from SEED. Goes on where it was stopped, with the same SEED.
+# Results and the report go to .build/mutants-sample. SAMPLE_PHASES= leaves out stress, and with it an optimised build.
 N ?= 200
+SAMPLE_PHASES ?= --stress
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 mutants-sample: system-packages postgresql-packages python
-	SWIFT='$(SWIFT)' python3 -B StressTests/mutants/sample --seed $(SEED) --count $(N) $(MUTANTS_ARGS)
+	SWIFT='$(SWIFT)' python3 -B StressTests/mutants/sample --seed $(SEED) --count $(N) $(SAMPLE_PHASES) $(MUTANTS_ARGS)
 
-# Whether each fault still fits the sources: a second.
+# Whether each fault still fits the sources, and whether the tool that draws faults does what it says: seconds.
 check-mutants: python
 	@python3 -B StressTests/mutants/run --check
+	@python3 -B -m unittest discover -q -s StressTests/mutants/sample
 
 TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
 

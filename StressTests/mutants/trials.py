@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 
@@ -57,12 +58,15 @@ def environment(number):
     return defaults | dict(os.environ, STRATA_MUTANT=str(number))
 
 
-def run(command, number, limit):
-    """Runs a program with a fault, with all that it starts in a process group of its own."""
+def run(command, number, limit, ends=None, folder=None):
+    """Runs a program with a fault, with all that it starts in a process group of its own; ends it at a line for which `ends` holds.
+
+    The status is `None` if the time is up, and "ended" if such a line came.
+    """
     began = time.monotonic()
     process = subprocess.Popen(
         command,
-        cwd=BUILD,
+        cwd=folder or BUILD,
         env=environment(number),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -71,6 +75,9 @@ def run(command, number, limit):
         errors="replace",
         start_new_session=True,
     )
+    if ends:
+        status, text = followed(process, began + limit, ends)
+        return status, re.sub(r"\x1b\[[0-9;]*m", "", text), round(time.monotonic() - began, 1)
     try:
         text, _ = process.communicate(timeout=limit)
         status = process.returncode
@@ -79,6 +86,38 @@ def run(command, number, limit):
         status = None
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     return status, text, round(time.monotonic() - began, 1)
+
+
+def followed(process, deadline, ends):
+    """Reads what a program prints line by line."""
+    lines, is_ended = [], threading.Event()
+
+    def read():
+        for line in process.stdout:
+            lines.append(line)
+            if ends(re.sub(r"\x1b\[[0-9;]*m", "", line)):
+                is_ended.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    status = None
+    while time.monotonic() < deadline:
+        if is_ended.is_set():
+            status = "ended"
+            break
+        if process.poll() is not None:
+            status = process.returncode
+            break
+        time.sleep(0.05)
+    # Children that a crashed program has left hold its output open.
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+            process.wait(timeout=20)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+    reader.join(timeout=5)
+    return status, "".join(lines)
 
 
 def stop(process):
@@ -148,12 +187,12 @@ def lanes(fault, number):
 # Stress
 
 
-def scenario(name, number, seed):
+def scenario(name, number, seed, folder=None):
     """Runs one scenario, on each of its stores."""
     program = [".build/release/stress", name, "--seed", str(seed), "--seconds", str(SECONDS), "--floor", str(FLOOR)]
     # That it fails is all that is wanted.
     program += ["--shrink", "0"]
-    status, text, seconds = run(program, number, LIMITS["scenario"])
+    status, text, seconds = run(program, number, LIMITS["scenario"], folder=folder)
     said = [line.strip() for line in text.splitlines() if line.startswith("  ")]
     if status is None or status == 2:
         return Outcome("hung", seconds, said[:1] or ["no end"])

@@ -1,0 +1,65 @@
+"""Which tests are the nearest to a fault: those whose source mentions its function and types, and those that caught faults beside it."""
+
+import math
+import re
+from collections import Counter
+
+STEPPED = {"StrataLocksTests", "StrataSQLiteTests", "CoreDataSteppedTests", "DebianIndexTests", "JobQueueTests", "StorefrontTests"}
+ON_SERVER = {"StrataPostgreSQLTests", "StrataPostgreSQLStoreTests"}
+WORD = re.compile(r"[A-Za-z_]\w{2,}")
+SUITE = re.compile(r"^(?:@\w[^\n]*\n|[ \t]*(?:final |public |private |fileprivate )*)*(?:struct|class|enum|actor|extension) (\w+)", re.M)
+#: How many suites are the nearest.
+COUNT = 10
+
+
+class Suites:
+    def __init__(self, root, past):
+        """`past` counts, by source of the library, which suites caught faults in it."""
+        self.past = past
+        self.words, self.targets, self.files = {}, {}, {}
+        for folder in sorted((root / "Tests").glob("*Tests")):
+            for file in sorted(folder.rglob("*.swift")):
+                text = file.read_text()
+                if "@Test" not in text:
+                    continue
+                words = set(WORD.findall(text))
+                for suite in SUITE.findall(text):
+                    if suite.endswith("Tests") or f"struct {suite}" in text and len(SUITE.findall(text)) == 1:
+                        self.words.setdefault(suite, set()).update(words)
+                        self.targets[suite] = folder.name
+                self.files[file.stem.split("+")[0]] = folder.name
+        self.counts = Counter(word for words in self.words.values() for word in words)
+
+    def mentioned(self, library, fault):
+        """Words of a fault with their weights: its function, its types, and the names on its line."""
+        source, words = library.sources[fault.source], {}
+        stem = re.split(r"[+.]", fault.source.split("/")[-1])
+        for word in stem[:-1]:
+            words[word] = 3
+        for word in WORD.findall(fault.text):
+            words[word] = max(words.get(word, 0), 1)
+        index = next((at for at, token in enumerate(source.tokens) if token.line >= fault.line), 0)
+        block = source.block_around(index)
+        while block.owner:
+            own = block.owner
+            at = next((at for at in range(own.start, own.end) if source.tokens[at].text == own.lead), own.start)
+            if block.kind in ("func", "accessor", "type") and source.tokens[at + 1].kind == "word":
+                words[source.tokens[at + 1].text] = 4
+            block = own.block
+        return words
+
+    def nearest(self, library, fault, on_server):
+        words = self.mentioned(library, fault)
+        scores = Counter()
+        for suite, own in self.words.items():
+            if (self.targets[suite] in ON_SERVER) != on_server:
+                continue
+            for word in words.keys() & own:
+                scores[suite] += words[word] * math.log(len(self.words) / self.counts[word] + 0.01)
+            if self.targets[suite].removesuffix("Tests") == fault.target:
+                scores[suite] += 6
+            scores[suite] += 4 * self.past.get(fault.source, {}).get(suite, 0)
+        return [suite for suite, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:COUNT] if score > 0]
+
+    def is_stepped(self, suite):
+        return self.targets[suite] in STEPPED

@@ -1,0 +1,244 @@
+"""Tests of the tool: python3 -B -m unittest discover -s StressTests/mutants/sample"""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import building
+import drawing
+import kinds
+import lexer
+import results
+import scratch
+import structure
+import summary
+from dice import Dice
+
+
+def texts(text):
+    return [token.text for token in lexer.tokens(text)]
+
+
+def body(text, head="func f() -> Bool"):
+    return f"{head} {{\n{text}\n    end()\n    return true\n}}\n"
+
+
+def faults(text, kind, line=None):
+    found = [one for one in kinds.candidates(structure.Source(text)) if one.kind == kind]
+    return [one for one in found if line is None or one.line == line]
+
+
+def written(text, candidate):
+    drawn = SimpleNamespace(candidate=candidate, number=7)
+    return scratch.Rendered(text, [drawn]).text
+
+
+class LexerTests(unittest.TestCase):
+    def test_comments_are_left_out(self):
+        self.assertEqual(texts("a // b\n/* c /* d */ e */ f"), ["a", "f"])
+
+    def test_strings_are_whole(self):
+        self.assertEqual(texts('x("a // \\" b", #"c " \\(d)"#, #"""#)'), ["x", "(", '"a // \\" b"', ",", '#"c " \\(d)"#', ",", '#"""#', ")"])
+
+    def test_what_is_interpolated_is_code(self):
+        self.assertEqual(texts('"a \\(b("c\\(d)")) e"'), ['"a \\(', "b", "(", '"c\\(', "d", ')"', ")", ') e"'])
+
+    def test_strings_of_several_lines(self):
+        tokens = lexer.tokens('let a = """\n  x \\(y < 1)\n  "quoted"\n  """\nb')
+        self.assertEqual((tokens[-1].text, tokens[-1].line), ("b", 4))
+        self.assertIn("<", [token.text for token in tokens])
+
+    def test_operators_have_sides(self):
+        tokens = {token.text: token for token in lexer.tokens("!a < b ?? c")}
+        self.assertTrue(tokens["!"].is_prefix())
+        self.assertTrue(tokens["<"].is_binary() and tokens["??"].is_binary())
+        self.assertFalse(any(token.is_binary() for token in lexer.tokens("Array<Int>.self, a?.b!.c")))
+
+    def test_numbers_and_members(self):
+        self.assertEqual(texts("1_000.5 + x.0.1 - 0..<3"), ["1_000.5", "+", "x", ".", "0", ".", "1", "-", "0", "..<", "3"])
+
+    def test_regular_expressions(self):
+        self.assertEqual(texts('a(of: #/[/"]+/#) / 2'), ["a", "(", "of", ":", '#/[/"]+/#', ")", "/", "2"])
+
+    def test_what_does_not_end_is_an_error(self):
+        for text in ('"a', '"a \\(b', "/* a"):
+            with self.assertRaises(lexer.LexerError):
+                lexer.tokens(text)
+
+
+class StructureTests(unittest.TestCase):
+    def test_lines_of_code(self):
+        text = "import A\n\n// c\nfunc f() {\n    g()\n}\n#if canImport(Darwin)\nlet a = 1\n#else\nlet b = 1\n#endif\n#if DEBUG\nlet c = 1\n#endif\n"
+        self.assertEqual(structure.Source(text).lines_of_code(), [3, 4, 9])
+
+    def test_statements_over_lines(self):
+        source = structure.Source(body("    a(\n        1\n    )\n        .b { c in\n            d()\n        }\n    e = 2"))
+        block = next(block for block in source.blocks.values() if block.kind == "func")
+        self.assertEqual([source.part(it.start, it.end).split("(")[0] for it in block.statements], ["a", "e = 2", "end", "return true"])
+
+    def test_conditions_on_lines_of_their_own(self):
+        text = body("    guard\n        a.b(c)\n    else {\n        d()\n        return false\n    }")
+        self.assertEqual([block.kind for block in structure.Source(text).blocks.values()], ["func", "guard"])
+        self.assertEqual(faults(text, "else left out"), [])
+
+    def test_kinds_of_braces(self):
+        text = "struct S {\n    var a: Int { 1 }\n    var b = 2 { didSet { x() } }\n    func f() {\n        if a { b() } else { c { d } }\n"
+        text += "        guard a else { return }\n    }\n}"
+        self.assertEqual(
+            [block.kind for block in structure.Source(text).blocks.values()],
+            ["type", "accessor", "accessors", "accessor", "func", "if", "else", "closure", "guard"],
+        )
+
+    def test_a_value_is_no_statement(self):
+        self.assertEqual(faults("func f() -> Int { g(1) }", "statement left out"), [])
+        self.assertEqual(faults("func f() -> Int {\n    switch a {\n    case .b: g(1)\n    default: h()\n    }\n}", "statement left out"), [])
+        self.assertEqual(len(faults("func f() { g(1) }", "statement left out")), 1)
+
+
+class KindTests(unittest.TestCase):
+    def expect(self, line, kind, *results):
+        text = body("    " + line)
+        found = [written(text, one).split("\n")[1].strip() for one in faults(text, kind, 1)]
+        self.assertEqual(found, list(results))
+
+    def test_conditions(self):
+        self.expect("if a { b() }", "condition negated", "if activeFault(7) != (a) { b() }")
+        self.expect("if let a { b() }", "condition negated", "if !activeFault(7), let a { b() }")
+        self.expect(
+            "guard a, let b else { return false }", "condition dropped", "guard activeFault(7) || (a), let b else { return false }"
+        )
+        self.expect("x = a && b", "condition dropped", "x = (activeFault(7) || (a)) && b", "x = a && (activeFault(7) || (b))")
+        self.expect("x = a || b", "condition dropped", "x = (!activeFault(7) && (a)) || b", "x = a || (!activeFault(7) && (b))")
+        self.expect("x = v is N ? nil : v", "condition negated", "x = (activeFault(7) != (v is N)) ? nil : v")
+
+    def test_comparisons(self):
+        self.expect("x = a + 1 < b.c(d) && e", "comparison turned", "x = (activeFault(7) != (a + 1 < b.c(d))) && e")
+        self.expect("x = a < b", "boundary moved", "x = (activeFault(7) ? (a <= b) : (a < b))")
+        self.expect("x = a == nil", "boundary moved")
+
+    def test_and_for_or(self):
+        self.expect("x = a && b", "and for or", "x = (activeFault(7) ? ((a) || (b)) : (a && b))")
+
+    def test_defaults(self):
+        self.expect("x = try a?.b ?? c", "default taken", "x = try (activeFault(7) ? (c) : (a?.b ?? c))")
+
+    def test_statements(self):
+        self.expect("try a.b(c)", "statement left out", "if !activeFault(7) { try a.b(c) }")
+        self.expect("a[1] += 2", "statement left out", "if !activeFault(7) { a[1] += 2 }")
+        self.expect("let a = b()", "statement left out")
+        self.expect("if a { return false }", "early return left out", "if a { if !activeFault(7) { return false } }")
+
+    def test_else(self):
+        text = body("    if a {\n        b()\n    } else {\n        c()\n    }")
+        self.assertIn("} else if !activeFault(7) {", written(text, faults(text, "else left out")[0]))
+
+    def test_constants_and_arguments(self):
+        self.expect("a(1, true)", "constant replaced", "a((activeFault(7) ? 2 : 1), true)", "a(1, (activeFault(7) != true))")
+        self.expect('a("b\\(c)")', "constant replaced", 'a((activeFault(7) ? "" : "b\\(c)"))')
+        self.expect("a(b: c.d)", "argument replaced", "a(b: otherValue(7, c.d))")
+        self.expect("if case .a(1) = b { c() }", "constant replaced")
+        self.assertEqual(faults("enum E: Int { case a = 1 }", "constant replaced"), [])
+        self.assertEqual(faults("@available(macOS 15, *) struct A {}", "constant replaced"), [])
+
+    def test_sorts(self):
+        self.expect("x = a.sorted { $0 < $1 }", "sort turned", "x = a.sorted { (activeFault(7) ? ($0 > $1) : ($0 < $1)) }")
+        self.expect("x = a.b.sorted()", "sort turned", "x = (activeFault(7) ? a.b.sorted().reversed() : (a.b.sorted()))")
+        self.expect("x = S(ascending: true)", "sort turned", "x = S(ascending: (activeFault(7) != true))")
+
+    def test_locks_and_defer(self):
+        self.expect("x = a.withLock { $0 }", "lock or defer left out", "x = a.withLock(unlocked: activeFault(7)) { $0 }")
+        self.expect("x = a.withLock({ $0 })", "lock or defer left out", "x = a.withLock(unlocked: activeFault(7), { $0 })")
+        self.expect("defer { a() }", "lock or defer left out", "defer { if !activeFault(7) { a() } }")
+
+    def test_copies(self):
+        self.expect("x = a.b.copy()", "copy not taken", "x = (activeFault(7) ? a.b : (a.b.copy()))")
+
+    def test_early_return(self):
+        text = body("    a()\n    b()")
+        self.assertIn("    if activeFault(7) { return false }; b()", written(text, faults(text, "early return", 2)[0]))
+        self.assertEqual(faults(body("    a()\n    b()", "func f() -> Thing"), "early return"), [])
+
+
+class DrawTests(unittest.TestCase):
+    def test_dice_are_the_same_everywhere(self):
+        dice = Dice(1)
+        self.assertEqual([dice.below(1000) for _ in range(5)], FIRST_OF_SEED_1)
+        self.assertNotEqual([Dice(2).next()], [Dice(1).next()])
+
+    def test_draws_are_uniform(self):
+        dice, counts = Dice(5), [0] * 10
+        for _ in range(10000):
+            counts[dice.below(10)] += 1
+        self.assertTrue(all(880 < count < 1120 for count in counts), counts)
+
+    def test_each_place_is_drawn_once(self):
+        self.assertEqual(sorted(Dice(3).shuffled(range(50))), list(range(50)))
+
+    def test_targets_of_the_library(self):
+        package = '[.target(name: "CoreData", dependencies: ["A", "M"]), .target(name: "A"), .macro(name: "M", dependencies: ["B"]), .target(name: "B")]'
+        self.assertEqual(drawing.library_targets(package), ["CoreData", "A"])
+
+    def test_a_seed_gives_the_same_faults(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "Sources/CoreData").mkdir(parents=True)
+            (root / "Package.swift").write_text('[.target(name: "CoreData")]')
+            lines = "\n".join(f"    a{number}.b(c{number} < {number})" for number in range(40))
+            (root / "Sources/CoreData/A.swift").write_text(body(lines))
+            draw = lambda seed, count: drawing.Drawing(drawing.Library(root), seed).up_to(count)
+            one, again, fewer, other = draw(1, 20), draw(1, 20), draw(1, 10), draw(2, 20)
+            self.assertEqual([fault.digest for fault in one], [fault.digest for fault in again])
+            self.assertEqual([fault.digest for fault in one[:10]], [fault.digest for fault in fewer])
+            self.assertNotEqual([fault.digest for fault in one], [fault.digest for fault in other])
+            self.assertEqual(len({fault.line for fault in one}), 20)
+
+
+class CopyTests(unittest.TestCase):
+    def test_faults_lie_in_each_other(self):
+        text = body("    a(\n        b < 1\n    )")
+        outer, inner = faults(text, "statement left out", 1)[0], faults(text, "comparison turned", 2)[0]
+        drawn = [SimpleNamespace(candidate=one, number=number) for number, one in ((1, inner), (2, outer))]
+        rendered = scratch.Rendered(text, drawn)
+        self.assertIn("if !activeFault(2) { a(\n        (activeFault(1) != (b < 1))\n    ) }", rendered.text)
+        self.assertEqual((rendered.faults_on(1), rendered.faults_on(2)), ([2], [1, 2]))
+
+    def test_errors_lead_to_faults(self):
+        text = body("    a()\n    b = 1 < c\n    d()")
+        one = faults(text, "comparison turned")[0]
+        fault = SimpleNamespace(candidate=one, number=3, source="Sources/A/B.swift", kind=one.kind, line=one.line)
+        library = SimpleNamespace(sources={"Sources/A/B.swift": structure.Source(text)})
+        for line, message in ((3, "cannot convert"), (6, "missing return in function")):
+            output = f"/tmp/x/Sources/A/B.swift:{line}:5: error: {message}\n"
+            self.assertEqual(list(building.suspects(library, [fault], output)), [3])
+
+
+class ReportTests(unittest.TestCase):
+    def test_wilson(self):
+        low, high = summary.interval(18, 28)
+        self.assertEqual((round(low, 3), round(high, 3)), (0.458, 0.793))
+        self.assertEqual(summary.interval(0, 0), (0, 1))
+
+    def test_equivalents_need_a_reason(self):
+        self.assertEqual(summary.equivalents("# x\na\tb\tc\td\twhy\n"), {("a", "b", "c", "d"): "why"})
+        with self.assertRaises(summary.EquivalentError):
+            summary.equivalents("a\tb\tc\td\n")
+
+    def test_results_go_on_after_a_line_that_was_cut_off(self):
+        with tempfile.TemporaryDirectory() as folder:
+            own = results.Results(1, "s", Path(folder))
+            own.note({"fault": "f", "phase": "nearest", "verdict": "failed", "seconds": 1, "by": []})
+            with own.file.open("a") as file:
+                file.write('{"fault": "g", "pha')
+            again = results.Results(1, "s", Path(folder))
+            self.assertTrue(again.is_caught(SimpleNamespace(digest="f"), "nearest"))
+            self.assertEqual(len(again.by_fault), 1)
+
+
+FIRST_OF_SEED_1 = [257, 557, 262, 605, 918]
+
+if __name__ == "__main__":
+    unittest.main()
