@@ -9,6 +9,7 @@
 #   Tests/postgresql-server.sh pooler FOLDER SERVER [setting=value …]
 #                                                                starts a pgbouncer in transaction mode before the one in SERVER, and prints
 #                                                                the URL that leads through it; `stop` stops it
+#   Tests/postgresql-server.sh redirect FOLDER SERVER            makes the pooler lead to the server in SERVER, while its clients stay connected
 #   Tests/postgresql-server.sh certificates FOLDER NAME          makes an authority (root.crt) and a server's certificate and key by that name
 #                                                                (server.crt, server.key); the folder may be there
 #   Tests/postgresql-server.sh promote FOLDER                    lets a replica go its own way
@@ -144,6 +145,13 @@ pooler() {
     echo "postgresql:///strata?host=$folder&user=strata"
 }
 
+# The pooler has read its settings again when the command ends.
+redirect() {
+    sed "s|^\* = host=.*|* = host=$2 user=strata|" "$1/pooler.ini" > "$1/pooler.new"
+    cat "$1/pooler.new" > "$1/pooler.ini"
+    "$programs/psql" -q -h "$1" -d pgbouncer -U strata -c RELOAD
+}
+
 # Elliptic curves, as keys of RSA take a second or more. The key has to be the server's own.
 certificates() {
     local folder=$1 name=$2
@@ -180,6 +188,7 @@ case "${1:-}" in
     stop) stop "$2" ;;
     replica) shift; replica "$@" ;;
     pooler) shift; pooler "$@" ;;
+    redirect) redirect "$2" "$3" ;;
     certificates) certificates "$2" "$3" ;;
     promote) promote "$2" ;;
     halt) halt "$2" ;;

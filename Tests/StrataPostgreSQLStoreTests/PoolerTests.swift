@@ -38,16 +38,7 @@ private final class Pooler: Sendable {
 
     /// Makes it lead to another server from now on, while its clients stay connected.
     func lead(to server: PrivateServer) throws {
-        let settings = "\(folder)/pooler.ini"
-        let lines = try String(contentsOfFile: settings, encoding: .utf8).split(separator: "\n").map { line in
-            line.hasPrefix("* = host=") ? "* = host=\(server.folder) user=strata" : String(line)
-        }
-        // The file keeps its owner.
-        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: settings))
-        let process = try String(contentsOfFile: "\(folder)/pooler.pid", encoding: .utf8)
-        kill(try require(pid_t(process.trimmingCharacters(in: .whitespacesAndNewlines))), SIGHUP)
-        // It reads the settings by and by.
-        usleep(500_000)
+        _ = try PrivateServer.run(["redirect", folder, server.folder], [:])
     }
 
     /// Leads to the same schema without the pooler.

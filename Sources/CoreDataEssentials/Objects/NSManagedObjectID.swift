@@ -260,21 +260,21 @@ package final class ObjectIDTable: Sendable {
     /// Inserts the IDs of stored rows into a set.
     ///
     /// - Parameters:
-    ///   - changes: Changes of rows of `store`, none of them with a temporary ID.
+    ///   - rows: The rows, not many: the table is locked meanwhile.
     ///   - store: The store of this table.
     ///   - ids: The set.
     func insertIDs(
-        of changes: ArraySlice<ChangeMessage.Change>,
+        of rows: some Collection<(key: Int64, layout: EntityLayout)>,
         in store: OpenStore,
         into ids: inout Set<NSManagedObjectID>
     ) {
         let hasMoved = state.withLock { state in
             guard state.successor == nil else { return true }
-            for change in changes { ids.insert(state.id(key: change.key, layout: change.layout, store: store)) }
+            for row in rows { ids.insert(state.id(key: row.key, layout: row.layout, store: store)) }
             return false
         }
         guard hasMoved else { return }
-        for change in changes { ids.insert(id(key: change.key, layout: change.layout, store: store)) }
+        for row in rows { ids.insert(id(key: row.key, layout: row.layout, store: store)) }
     }
 
     /// Makes the temporary ID of an object lead to the ID of the row that the object now has.

@@ -26,7 +26,8 @@ final class ChangedIDs: Sendable {
             }
             // The table of a store is locked once for many rows, but never for long.
             let part = rest.prefix(256).prefix { $0.store === first.store && $0.temporaryID == nil }
-            first.store.ids.insertIDs(of: part, in: first.store, into: &ids)
+            let rows = part.lazy.map { (key: $0.key, layout: $0.layout) }
+            first.store.ids.insertIDs(of: rows, in: first.store, into: &ids)
             rest = rest[part.endIndex...]
         }
         return ids
