@@ -19,3 +19,15 @@ import StrataPredicates
 /// print(half.expressionValue(with: venue, context: nil) ?? 0)
 /// ```
 public typealias NSExpression = StrataPredicates.NSExpression
+
+/// The comparisons of this module, under a name with which a client can say which type it means.
+///
+/// Foundation on Linux has a class of that name too. In a module that imports both,
+/// `typealias NSComparisonPredicate = CoreData.NSComparisonPredicate` makes the name mean this one.
+///
+/// ```swift
+/// request.predicate = NSComparisonPredicate(
+///     leftExpression: NSExpression(forKeyPath: "price"), rightExpression: NSExpression(forConstantValue: 20),
+///     modifier: .direct, type: .lessThan)
+/// ```
+public typealias NSComparisonPredicate = StrataPredicates.NSComparisonPredicate

@@ -181,6 +181,13 @@ struct CommandTests {
         (["{\"@id\": \"City/p1\", \"@entity\": \"City\", \"nam\": \"A\"}"], "no property nam"),
         (["{\"@id\": \"Venue/p1\", \"@entity\": \"Venue\", \"createdAt\": \"nan\"}"], "createdAt is not a number"),
         (["{\"@id\": \"Venue/p1\", \"@entity\": \"Venue\", \"city\": \"City/p9\"}"], "City/p9"),
+        (["{\"@id\": \"City/p1\", \"@entity\": \"City\", \"venues\": 7}"], "venues has no IDs"),
+        (
+            [
+                "{\"@id\": \"City/p1\", \"@entity\": \"City\"}", "{\"@id\": \"City/p2\", \"@entity\": \"City\"}",
+                "{\"@id\": \"Venue/p1\", \"@entity\": \"Venue\", \"city\": [\"City/p1\", \"City/p2\"]}",
+            ], "city leads to one object only"
+        ),
         (
             [
                 "{\"@id\": \"City/p1\", \"@entity\": \"City\", \"name\": \"A\"}",
@@ -197,6 +204,27 @@ struct CommandTests {
         let like = stack.storeURL.path
         let result = run("import", "--store", copy.path, "--like", like, "--from", file.path)
         expect(result.code == .failure && result.complaints.first?.contains(problem) == true, "\(result.complaints)")
+        expect(!FileManager.default.fileExists(atPath: copy.path))
+    }
+
+    @Test(arguments: ["draft", "loud"])
+    func `a value of a property that is not stored, or that the store computes, is refused`(_ name: String) throws {
+        let draft = StoreModels.attribute("draft", .string)
+        draft.isTransient = true
+        let note = StoreModels.entity(
+            "Note",
+            [
+                StoreModels.attribute("text", .string), draft,
+                StoreModels.derived("loud", .string, NSExpression(format: "uppercase:(text)")),
+            ]
+        )
+        let stack = try Stack(.sqlite, model: StoreModels.model(note))
+        try close(stack)
+        let file = stack.folder.appendingPathComponent("lines")
+        try Data("{\"@id\": \"Note/p1\", \"@entity\": \"Note\", \"\(name)\": \"x\"}".utf8).write(to: file)
+        let copy = stack.folder.appendingPathComponent("copy.sqlite")
+        let result = run("import", "--store", copy.path, "--like", stack.storeURL.path, "--from", file.path)
+        expect(result.code == .failure && result.complaints.first?.contains("stored for \(name)") == true)
         expect(!FileManager.default.fileExists(atPath: copy.path))
     }
 }

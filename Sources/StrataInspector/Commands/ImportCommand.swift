@@ -145,11 +145,38 @@ private struct Import {
         }
     }
 
-    /// Refuses a line with a value that is not of a property.
+    /// Refuses a line with a value that is not of a property, or of one whose value is not written.
     private func requireKnown(_ names: some Sequence<String>, _ entity: NSEntityDescription, _ number: Int) throws {
-        let unknown = names.filter { !ExchangeFormat.heads.contains($0) && entity.propertiesByName[$0] == nil }.min()
-        guard let unknown else { return }
-        throw ExchangeFormat.failure("line \(number): \(entity.name ?? "") has no property \(unknown)", number)
+        let properties = entity.propertiesByName
+        let refused = names.filter { name in
+            !ExchangeFormat.heads.contains(name) && !(properties[name].map(isWritten) ?? false)
+        }
+        guard let name = refused.min() else { return }
+        guard properties[name] == nil else {
+            throw ExchangeFormat.failure("line \(number): no value can be stored for \(name)", number)
+        }
+        throw ExchangeFormat.failure("line \(number): \(entity.name ?? "") has no property \(name)", number)
+    }
+
+    /// Whether values of a property are written.
+    ///
+    /// The store computes those of derived attributes, and keeps none of transient and fetched properties.
+    private func isWritten(_ property: NSPropertyDescription) -> Bool {
+        !property.isTransient && !(property is NSDerivedAttributeDescription)
+            && !(property is NSFetchedPropertyDescription)
+    }
+
+    /// The texts of the IDs that a relationship has in a line.
+    ///
+    /// - Throws: An error that names the relationship if the value is of another kind.
+    private func ids(_ value: Any, of relationship: NSRelationshipDescription, line: Int) throws -> [String] {
+        guard let ids = value as? [String] ?? (value as? String).map({ [$0] }) else {
+            throw ExchangeFormat.failure("line \(line): \(relationship.name) has no IDs such as \"Venue/p12\"", line)
+        }
+        guard relationship.isToMany || ids.count < 2 else {
+            throw ExchangeFormat.failure("line \(line): \(relationship.name) leads to one object only", line)
+        }
+        return ids
     }
 
     private func relate(_ lines: [ExchangeFormat.Line], from start: Int) throws {
@@ -159,8 +186,9 @@ private struct Import {
                 var object: NSManagedObject?
                 for (name, relationship) in entity.relationshipsByName {
                     guard let value = line.members[name] else { continue }
-                    let texts = value as? [String] ?? (value as? String).map { [$0] } ?? []
-                    let others = try texts.map { try self.object($0, of: relationship, line: start + offset) }
+                    let others = try ids(value, of: relationship, line: start + offset).map { id in
+                        try self.object(id, of: relationship, line: start + offset)
+                    }
                     let owner = try object ?? self.object(entity.name ?? "", line.key, line: start + offset)
                     object = owner
                     if relationship.isOrdered {

@@ -56,7 +56,8 @@ extension PredicateExpressions {
     /// `text.localizedStandardContains(other)`: whether a string contains another, whatever the case and the diacritics.
     ///
     /// ```swift
-    /// request.predicate = NSPredicate(#Predicate<Venue> { $0.name.localizedStandardContains("musica") })
+    /// request.predicate = try NSPredicate(
+    ///     translating: #Predicate<Venue> { $0.name.localizedStandardContains("musica") })
     /// ```
     public struct StringLocalizedStandardContains<Root: PredicateExpression, Other: PredicateExpression>:
         PredicateExpression
@@ -92,7 +93,8 @@ extension PredicateExpressions {
     ///
     /// ```swift
     /// let same = ComparisonResult.orderedSame
-    /// request.predicate = NSPredicate(#Predicate<Venue> { $0.name.caseInsensitiveCompare("hot five") == same })
+    /// request.predicate = try NSPredicate(
+    ///     translating: #Predicate<Venue> { $0.name.caseInsensitiveCompare("hot five") == same })
     /// ```
     public struct StringCaseInsensitiveCompare<Root: PredicateExpression, Other: PredicateExpression>:
         PredicateExpression

@@ -280,7 +280,8 @@ struct BinaryStoreTests {
         let context = try open(GuideModel.make(), [NSReadOnlyPersistentStoreOption: true])
         try context.performAndWait {
             try context.fetch(NSFetchRequest<City>(entityName: "City")).first?.name = "Rome"
-            expectThrows(CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
+            expectEqual(error?.code, .fileWriteNoPermission)
         }
     }
 

@@ -4,10 +4,11 @@ import Foundation
 import TestSupport
 import Testing
 
-// That this compiles is the test: Foundation has a type of that name too.
+// That this compiles is the test: Foundation has types of these names too.
 private typealias NSExpression = CoreData.NSExpression
+private typealias NSComparisonPredicate = CoreData.NSComparisonPredicate
 
-@Suite("The type NSExpression beside Foundation")
+@Suite("The types NSExpression and NSComparisonPredicate beside Foundation")
 struct ExpressionTypeNameTests {
     private func paths(_ expressions: [NSExpression]) -> [String] { expressions.map(\.keyPath) }
 
@@ -18,5 +19,24 @@ struct ExpressionTypeNameTests {
         let description = NSExpressionDescription()
         description.expression = expression
         expectEqual(description.expression?.keyPath, "city.name")
+    }
+
+    private func modifier(_ predicate: NSPredicate) -> NSComparisonPredicate.Modifier? {
+        (predicate as? NSComparisonPredicate)?.comparisonPredicateModifier
+    }
+
+    @Test
+    func `so does the name of the class of comparisons, also for what a class inherits from`() {
+        final class Exactly: NSComparisonPredicate {}
+        let exact = Exactly(
+            leftExpression: NSExpression(forKeyPath: "name"),
+            rightExpression: NSExpression(forConstantValue: "Bar"),
+            modifier: .direct,
+            type: .equalTo
+        )
+        expect(exact.evaluate(with: ["name": "Bar"]) && !exact.evaluate(with: ["name": "Baz"]))
+        expectEqual(modifier(exact), .direct)
+        expectEqual(modifier(NSPredicate(format: "ANY tags.title == 'a'")), .any)
+        expectEqual(modifier(NSPredicate(format: "a == 1 OR b == 2")), nil)
     }
 }
