@@ -174,8 +174,10 @@ struct LostSavesTests {
 
     // MARK: - On the same timeline
 
-    /// Takes back the last save of the only city, as a crash does that loses it (`synchronous_commit=off`), or as a copy
-    /// does that is put back. Then starts the server again.
+    /// Takes back the last save of the only city, as a crash does that loses it (`synchronous_commit=off`), or as a
+    /// copy does that is put back.
+    ///
+    /// Then starts the server again.
     ///
     /// By then the log is longer than it was when the process connected.
     private func loseLastSave(_ server: PrivateServer, _ stack: ServerStack) throws -> NSManagedObjectID {

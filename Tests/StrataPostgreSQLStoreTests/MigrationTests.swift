@@ -153,8 +153,7 @@ struct MigrationTests {
         try expectEqual(ChangingStore.values("title", new), ["Bonn", "Ulm"])
     }
 
-    @Test func `a store that is open with the old model takes no pinned context, and no loop over rows`() async throws
-    {
+    @Test func `a store that is open with the old model takes no pinned context, and no loop over rows`() async throws {
         let store = ChangingStore()
         try store.fill()
         let old = try store.open(1)

@@ -32,7 +32,9 @@ private final class Pooler: Sendable {
     }
 
     deinit {
-        if own == nil, let direct = try? direct() { _ = try? direct.command("DROP SCHEMA IF EXISTS \"\(schema)\" CASCADE") }
+        if own == nil, let direct = try? direct() {
+            _ = try? direct.command("DROP SCHEMA IF EXISTS \"\(schema)\" CASCADE")
+        }
         _ = try? PrivateServer.run(["stop", folder], [:])
     }
 
@@ -157,8 +159,7 @@ struct PoolerTests {
         try expectEqual(names(writer), ["Oslo", "Rome"])
     }
 
-    @Test func `readers of a version take turns, as a pooler may lead anywhere, and it may have an age`() throws
-    {
+    @Test func `readers of a version take turns, as a pooler may lead anywhere, and it may have an age`() throws {
         let pooler = try Pooler()
         let stack = try ServerStack(pooler.url)
         let version = try PostgreSQLVersion.newest(stack.database, mayBeReplica: false)

@@ -67,8 +67,7 @@ struct ServerRoomTests {
         (error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState
     }
 
-    @Test func `adding a store waits until there is room, and after the time-out reports that there was none`() throws
-    {
+    @Test func `adding a store waits until there is room, and after the time-out reports that there was none`() throws {
         let full = try FullServer()
         try full.fill()
         let error = expectThrows(CocoaError.self) { try full.stack(timeout: 1) }

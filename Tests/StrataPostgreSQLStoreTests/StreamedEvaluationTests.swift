@@ -435,8 +435,7 @@ struct StreamedEvaluationTests {
         }
     }
 
-    @Test func `a fetch that is cancelled while its rows are counted ends, and no row counts twice`() throws
-    {
+    @Test func `a fetch that is cancelled while its rows are counted ends, and no row counts twice`() throws {
         try Self.withItems(30_000) { proxy, context in
             var (plan, store) = try plan(Self.request("name LIKE[c] 'item *7'"), context)
             let control = FetchControl { read, expected in

@@ -250,8 +250,7 @@ struct SaveInDoubtTests {
     }
 
     @Test(arguments: [true, false])
-    func `while the outcome is unknown the next save is in doubt too, and nothing is stored`(isCommitted: Bool) throws
-    {
+    func `while the outcome is unknown the next save is in doubt too, and nothing is stored`(isCommitted: Bool) throws {
         let guide = try Guide()
         try guide.context.performAndWait {
             City(context: guide.context).name = "Oslo"

@@ -1,6 +1,8 @@
 import LoadFigures
 
-/// Work that several threads do at the same time for some seconds. The result is how much they get done.
+/// Work that several threads do at the same time for some seconds.
+///
+/// The result is how much they get done.
 enum ConcurrentWorkload: String, CaseIterable {
     case readersAndWriter = "W10"
     case readers = "W17"

@@ -250,7 +250,9 @@ enum FrameworkSide: Side {
         }
     }
 
-    /// The first write to each object copies its row. That is part of the work; W6 shows what it costs.
+    /// The first write to each object copies its row.
+    ///
+    /// That is part of the work; W6 shows what it costs.
     private static func writeProperties(_ stack: Stack, scale: Scale) throws -> Sample {
         try stack.context.performAndWait {
             let venues = try held(stack.context, scale: scale)

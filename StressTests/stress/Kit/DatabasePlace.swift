@@ -26,8 +26,9 @@ enum DatabasePlace {
         return try body()
     }
 
-    /// The type of the stores. They have foreign keys with `STRATA_FOREIGN_KEYS=1` in the environment, like those of
-    /// the tests.
+    /// The type of the stores.
+    ///
+    /// They have foreign keys with `STRATA_FOREIGN_KEYS=1` in the environment, like those of the tests.
     static let type: NSPersistentStore.StoreType = {
         #if canImport(CoreDataPostgreSQL)
         if ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }
@@ -37,7 +38,9 @@ enum DatabasePlace {
         #endif
     }()
 
-    /// The options of a store with a replica. Its reads wait for the replica as long as a slow machine needs.
+    /// The options of a store with a replica.
+    ///
+    /// Its reads wait for the replica as long as a slow machine needs.
     static func options(replica url: URL) -> [AnyHashable: Any] {
         #if canImport(CoreDataPostgreSQL)
         [NSPostgreSQLReplicasOption: [url], NSPostgreSQLReplicaWaitOption: 30]

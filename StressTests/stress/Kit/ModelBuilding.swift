@@ -42,8 +42,9 @@ extension NSEntityDescription {
         properties.append(attribute)
     }
 
-    /// Adds a relationship and its inverse. The deletion of an object of this entity does not delete its
-    /// destinations.
+    /// Adds a relationship and its inverse.
+    ///
+    /// The deletion of an object of this entity does not delete its destinations.
     func relate(
         _ name: String,
         to destination: NSEntityDescription,

@@ -1,6 +1,8 @@
 import Foundation
 
-/// How long a thread has waited for a processor. That time is due to other work on the machine, not to the framework.
+/// How long a thread has waited for a processor.
+///
+/// That time is due to other work on the machine, not to the framework.
 ///
 /// Only the thread that has made it may use it.
 struct ProcessorWait {

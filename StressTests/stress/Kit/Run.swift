@@ -140,8 +140,9 @@ final class Run: Sendable {
 
     var storeURL: URL { folder.appendingPathComponent("store.sqlite") }
 
-    /// Returns a new coordinator with the run's store. Unless the store is in memory, several coordinators may share
-    /// it.
+    /// Returns a new coordinator with the run's store.
+    ///
+    /// Unless the store is in memory, several coordinators may share it.
     ///
     /// - Parameters:
     ///   - options: The store's options.

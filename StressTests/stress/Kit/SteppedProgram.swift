@@ -102,7 +102,9 @@ struct SteppedPrograms {
         }
     }
 
-    /// Runs some calls of a program. Each draws from its own stream, so that leaving one out changes no other.
+    /// Runs some calls of a program.
+    ///
+    /// Each draws from its own stream, so that leaving one out changes no other.
     private func play(_ number: Int, _ calls: [Int]) throws -> (trouble: String?, program: any SteppedProgram) {
         let seed = SeededStream(seed: run.options.seed, stream: UInt64(number)).seed
         var stream = SeededStream(seed: seed, stream: 0)

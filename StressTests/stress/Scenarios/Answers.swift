@@ -96,7 +96,9 @@ enum Answers: Scenario {
 
     // MARK: - Reading
 
-    /// Fetches teams whose counts are wrong. There are none at any moment.
+    /// Fetches teams whose counts are wrong.
+    ///
+    /// There are none at any moment.
     ///
     /// The store for PostgreSQL evaluates `MATCHES` in the process, together with everything beside it in an OR. So
     /// it reads the teams, then their members, and then their marks.

@@ -1,7 +1,9 @@
 import CoreData
 import StrataLocks
 
-/// Contexts move money between accounts. Nothing may be lost, and every reader must see the total.
+/// Contexts move money between accounts.
+///
+/// Nothing may be lost, and every reader must see the total.
 enum Bank: Scenario {
     static let name = "bank"
     static let summary = "moves money between accounts: each balance is the sum of acknowledged transfers"
@@ -156,7 +158,9 @@ enum Bank: Scenario {
         }
     }
 
-    /// Sums all accounts in one fetch, again and again. Each sum must be of one state of the store.
+    /// Sums all accounts in one fetch, again and again.
+    ///
+    /// Each sum must be of one state of the store.
     ///
     /// A context that can be pinned also reads the accounts one by one. All of them must be of the pinned state.
     private static func audit(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ size: Int) throws {

@@ -1,6 +1,8 @@
 import CoreData
 
-/// A save ends in doubt, and its context repeats it. The saved objects must be there exactly once.
+/// A save ends in doubt, and its context repeats it.
+///
+/// The saved objects must be there exactly once.
 ///
 /// The answer to its commit is lost, and at first the server cannot be asked for the outcome.
 enum DoubtfulSave {

@@ -1,15 +1,17 @@
 import CoreData
 
-/// A save is acknowledged and then lost by the server, as after a failover or a restore. The next save must be a
-/// conflict.
+/// A save is acknowledged and then lost by the server, as after a failover or a restore.
+///
+/// The next save must be a conflict.
 ///
 /// Another context has changed the row meanwhile, so that a plain count of its versions would be the same.
 enum LostSave {
     private static let lost: Int64 = 5
     private static let others: Int64 = 3
 
-    /// Makes the server lose a save of the first account, and changes the account meanwhile. At the end its balance
-    /// is as before.
+    /// Makes the server lose a save of the first account, and changes the account meanwhile.
+    ///
+    /// At the end its balance is as before.
     ///
     /// - Throws: Errors that have nothing to do with the lost save.
     static func run(_ run: Run) throws {

@@ -2,7 +2,9 @@ import CStrataSQLite
 import CoreData
 import LoadFigures
 
-/// Small saves beside readers. The scenario measures how long each takes, and no save may take out of all proportion.
+/// Small saves beside readers.
+///
+/// The scenario measures how long each takes, and no save may take out of all proportion.
 enum Mixed: Scenario {
     static let name = "mixed"
     static let summary = "small saves beside readers: the slowest in a hundred takes less than 20 times the usual"

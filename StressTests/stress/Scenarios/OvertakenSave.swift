@@ -1,7 +1,9 @@
 import CoreData
 import StrataLocks
 
-/// The row cache is notified of two saves of one row in the wrong order. The one that was committed last must win.
+/// The row cache is notified of two saves of one row in the wrong order.
+///
+/// The one that was committed last must win.
 ///
 /// A save can overtake another only in an engine that commits saves side by side.
 enum OvertakenSave {

@@ -1,6 +1,8 @@
 import CoreData
 
-/// Saves on the primary, and reads on a replica that is always behind. A coordinator must see its own saves there.
+/// Saves on the primary, and reads on a replica that is always behind.
+///
+/// A coordinator must see its own saves there.
 enum Replica: Scenario {
     static let name = "replica"
     static let summary = "saves, and then reads on a replica that is behind; each worker sees what it has saved"

@@ -1,6 +1,8 @@
 import CoreData
 
-/// Contexts rotate objects in a ring. There must always be one ring through all objects.
+/// Contexts rotate objects in a ring.
+///
+/// There must always be one ring through all objects.
 enum Ring: Scenario {
     static let name = "ring"
     static let summary = "rotates to-one relationships in threes: one ring through all objects, inverses agree"

@@ -1,6 +1,8 @@
 import CoreData
 
-/// Two contexts bring back a row that a third one has deleted. The second must merge into what the first has stored.
+/// Two contexts bring back a row that a third one has deleted.
+///
+/// The second must merge into what the first has stored.
 enum RevivedRow {
     /// Calls a block after conflicts were resolved, and before the save is tried again.
     private final class InterruptedPolicy: NSMergePolicy {

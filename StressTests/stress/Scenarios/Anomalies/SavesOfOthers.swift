@@ -20,7 +20,9 @@ final class SavesOfOthers: @unchecked Sendable {
     /// How long each wait took, in seconds.
     private var waits: [Double] = []
     private var isDeaf = false
-    /// In seconds. Without a wake-up a coordinator looks once a second, and it has just looked.
+    /// In seconds.
+    ///
+    /// Without a wake-up a coordinator looks once a second, and it has just looked.
     private static let slow = 0.5
     /// After so many waits it is clear whether the coordinators are woken up.
     private static let telling = 20

@@ -141,7 +141,9 @@ struct BatchPoints {
         run.count("arranged-races")
     }
 
-    /// Holds a reader that has just read an old row, while the row changes. The old row must not enter the row cache.
+    /// Holds a reader that has just read an old row, while the row changes.
+    ///
+    /// The old row must not enter the row cache.
     private func holdReader(_ change: Change) throws {
         run.watchdog.beat(0, "a reader that is held")
         let id = try makeRow()

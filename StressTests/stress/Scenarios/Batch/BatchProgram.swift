@@ -58,7 +58,9 @@ final class BatchProgram: SteppedProgram {
         }
     }
 
-    /// Executes a batch, perhaps after it has failed halfway once. The failure must have no effect.
+    /// Executes a batch, perhaps after it has failed halfway once.
+    ///
+    /// The failure must have no effect.
     func execute<R: NSPersistentStoreResult>(_ request: NSPersistentStoreRequest, _ place: Int) throws -> R? {
         let context = contexts[place]
         guard let fault, FaultPoints.areBuiltIn else {

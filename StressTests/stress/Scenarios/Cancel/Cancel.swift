@@ -144,8 +144,9 @@ enum Cancel: Scenario {
         return box
     }
 
-    /// Loops over rows without objects. The loop may take only a few of them, and its task may be cancelled
-    /// meanwhile.
+    /// Loops over rows without objects.
+    ///
+    /// The loop may take only a few of them, and its task may be cancelled meanwhile.
     private static func walk(_ worker: Worker, _ context: NSManagedObjectContext, _ size: Int) -> Completions {
         let limit = worker.stream.chance(0.5) ? worker.stream.below(size) : size
         let last = worker.stream.chance(0.2) ? worker.stream.below(size) : size

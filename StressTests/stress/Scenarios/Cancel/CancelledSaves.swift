@@ -1,6 +1,8 @@
 import CoreData
 
-/// Saves in tasks that are cancelled. Each must be done wholly or not at all, and the context must agree.
+/// Saves in tasks that are cancelled.
+///
+/// Each must be done wholly or not at all, and the context must agree.
 ///
 /// Each worker has two accounts. No other worker changes them, and both always get the same balance.
 struct CancelledSaves {

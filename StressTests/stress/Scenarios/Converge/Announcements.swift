@@ -8,8 +8,9 @@ struct Announcements {
     private var known: Set<URL> = []
     private var inserted: Set<URL> = []
     private var deleted: Set<URL> = []
-    /// The counter `first` of each node at its last announcement. Writers only add to the stored value, so it never
-    /// falls.
+    /// The counter `first` of each node at its last announcement.
+    ///
+    /// Writers only add to the stored value, so it never falls.
     private var counters: [URL: Int64] = [:]
     /// The number of announcements since this was last set to 0.
     var count = 0

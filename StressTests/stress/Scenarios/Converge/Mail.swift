@@ -26,7 +26,9 @@ final class Mail: Sendable {
     }
 
     private let observers: [Observer]
-    /// The observers that read the history. They get no letters.
+    /// The observers that read the history.
+    ///
+    /// They get no letters.
     private let readers: [Observer]
     private let waiting: Locked<[[Letter]]>
     /// The messages for other processes.
@@ -67,7 +69,9 @@ final class Mail: Sendable {
         }
     }
 
-    /// Posts the saves of another process. All observers get them as URIs.
+    /// Posts the saves of another process.
+    ///
+    /// All observers get them as URIs.
     func post(_ telegrams: [Telegram]) {
         for telegram in telegrams { post(Letter(writer: telegram.writer, content: .uris(telegram.uris))) { _ in true } }
     }

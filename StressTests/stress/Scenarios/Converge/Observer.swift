@@ -1,6 +1,8 @@
 import CoreData
 
-/// A context that merges the saves of others. It holds everything that it has loaded, and compares it.
+/// A context that merges the saves of others.
+///
+/// It holds everything that it has loaded, and compares it.
 final class Observer: @unchecked Sendable {
     // @unchecked Sendable: the mutable state is used on the context's queue only, except what the thread uses that
     // makes the observers.

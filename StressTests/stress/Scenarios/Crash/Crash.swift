@@ -31,7 +31,9 @@ enum Crash: Scenario {
     /// The guard that makes a migration one transaction.
     private static let tornMigration = "no-migration-transaction"
 
-    /// The number of lives that share a file. It is small, so that a check of the file stays quick.
+    /// The number of lives that share a file.
+    ///
+    /// It is small, so that a check of the file stays quick.
     private static let livesOfFile = 20
 
     static func run(_ run: Run) throws {

@@ -2,7 +2,9 @@ import CoreData
 
 /// The process that saves until it is killed.
 enum CrashChild {
-    /// The most saves in a life. They are enough to reach each named point as often as is asked for.
+    /// The most saves in a life.
+    ///
+    /// They are enough to reach each named point as often as is asked for.
     private static let mostSaves = 400
 
     /// Runs until it is killed.

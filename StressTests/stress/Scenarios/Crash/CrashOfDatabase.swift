@@ -20,7 +20,9 @@ enum CrashOfDatabase {
 
     /// The kinds of blows.
     static var kinds: [String] { Blow.allCases.map(\.rawValue) }
-    /// The number of lives that share a store. It is small, so that a check of the store stays quick.
+    /// The number of lives that share a store.
+    ///
+    /// It is small, so that a check of the store stays quick.
     private static let livesOfStore = 20
     /// A sabotage: the server comes back without what it has acknowledged.
     private static let forgetfulServer = "forgetful-server"

@@ -2,7 +2,9 @@ import CoreData
 
 /// One step of a save in `crash`, as its ledger records it.
 struct CrashStep {
-    /// The kind of step. The target is another save, and stands for all its objects that are there.
+    /// The kind of step.
+    ///
+    /// The target is another save, and stands for all its objects that are there.
     enum Kind: Character {
         /// The save's own nodes are inserted, and the save is counted.
         case insert = "n"

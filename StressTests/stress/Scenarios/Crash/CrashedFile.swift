@@ -139,7 +139,9 @@ struct CrashedFile {
         lost = log.begun.subtracting(told)
     }
 
-    /// Checks the file as `strata verify` does. Nothing but external data of lost saves may be left over.
+    /// Checks the file as `strata verify` does.
+    ///
+    /// Nothing but external data of lost saves may be left over.
     private func audit(_ life: Int) throws {
         guard run.kind == .sqlite else { return try run.audit("life \(life)", of: url) }
         for suffix in ["-wal", "-journal"] where FileManager.default.fileExists(atPath: url.path + suffix) {

@@ -1,7 +1,8 @@
 import CoreData
 
-/// Blocks that wait for each other in a ring, which is not allowed. The program must stop at once and name all of
-/// them.
+/// Blocks that wait for each other in a ring, which is not allowed.
+///
+/// The program must stop at once and name all of them.
 ///
 /// Each ring is drawn from a seed, and closed in a separate process.
 enum IllegalRing {
@@ -22,8 +23,9 @@ enum IllegalRing {
 
     // MARK: - The process that has to stop
 
-    /// Closes a ring, and waits for the framework to stop the process. If that does not happen, the system stops it
-    /// after a while.
+    /// Closes a ring, and waits for the framework to stop the process.
+    ///
+    /// If that does not happen, the system stops it after a while.
     ///
     /// - Parameter arguments: The seed, the seconds until the system stops it, and perhaps the name of a sabotage.
     /// - Throws: `StressError` if the first two are no numbers, and errors of opening a store.
@@ -65,7 +67,9 @@ enum IllegalRing {
         while true { RunLoop.main.run(until: Date(timeIntervalSinceNow: 0.02)) }
     }
 
-    /// The members of a ring. Each waits for the next one, and the last one for the first.
+    /// The members of a ring.
+    ///
+    /// Each waits for the next one, and the last one for the first.
     private static func draw(_ stream: inout SeededStream) throws -> [Member] {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
         try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))

@@ -1,7 +1,9 @@
 import CoreData
 import StrataLocks
 
-/// The blocks that were handed to contexts. Each of them must run exactly once.
+/// The blocks that were handed to contexts.
+///
+/// Each of them must run exactly once.
 final class PendingBlocks: Sendable {
     private struct State {
         var last = 0

@@ -50,8 +50,9 @@ enum CurrentInput {
         return actions
     }()
 
-    /// Prints the input, and restores the former handler. It gets the signal when the instruction that trapped is
-    /// repeated.
+    /// Prints the input, and restores the former handler.
+    ///
+    /// It gets the signal when the instruction that trapped is repeated.
     private static func tell(_ number: Int32) {
         _ = write(STDERR_FILENO, text, length)
         sigaction(number, &before[Int(number)], nil)

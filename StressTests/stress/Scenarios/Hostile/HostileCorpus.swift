@@ -1,6 +1,8 @@
 import CoreData
 
-/// Unusual inputs, each in its own way, and inputs that have found a fault. They are only added to, never removed.
+/// Unusual inputs, each in its own way, and inputs that have found a fault.
+///
+/// They are only added to, never removed.
 ///
 /// They are in the folder Corpus, one a line. Each run begins with all of them, and goes on with mutations of some.
 enum HostileCorpus {

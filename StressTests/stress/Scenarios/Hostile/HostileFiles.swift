@@ -8,8 +8,9 @@ struct HostileFiles {
     private let run: Run
     /// A sound store.
     private let file: Data
-    /// A sound store with its newest transactions in its log. Each of them has added 1 to the first number of all
-    /// nodes.
+    /// A sound store with its newest transactions in its log.
+    ///
+    /// Each of them has added 1 to the first number of all nodes.
     private let hot: (file: Data, log: Data)
     /// The first numbers of the nodes by serial number, before those transactions.
     private let firsts: [Int64: Int64]
@@ -71,7 +72,9 @@ struct HostileFiles {
         try open(file.prefix(page * size), number, "with \(page) of \(pages) pages")
     }
 
-    /// Opens a file with a damaged log. It must show the state after some of the transactions, without gaps.
+    /// Opens a file with a damaged log.
+    ///
+    /// It must show the state after some of the transactions, without gaps.
     func openHot(_ number: Int, _ stream: inout SeededStream) throws {
         var log = hot.log
         if stream.chance(0.4) {
@@ -162,7 +165,9 @@ struct HostileFiles {
         } catch { run.count("files-not-verified") }
     }
 
-    /// Reads images, which may be in separate files. No row may lead to a file that does not belong to the store.
+    /// Reads images, which may be in separate files.
+    ///
+    /// No row may lead to a file that does not belong to the store.
     private func readImages(_ context: NSManagedObjectContext, _ number: Int, _ name: String) throws {
         try context.performAndWait {
             for mark in try context.fetch(NSFetchRequest<Mark>(entityName: "Mark")) {

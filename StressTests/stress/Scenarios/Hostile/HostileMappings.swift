@@ -142,7 +142,9 @@ struct HostileMappings {
     }
 }
 
-/// A compiled mapping model in the form in which it is archived. Archives can only contain classes of the top level.
+/// A compiled mapping model in the form in which it is archived.
+///
+/// Archives can only contain classes of the top level.
 final class ArchivedMappingModel: NSObject, NSCoding {
     override init() { super.init() }
     init?(coder: NSCoder) { nil }

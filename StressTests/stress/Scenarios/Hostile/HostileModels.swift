@@ -42,7 +42,9 @@ struct HostileModels {
         let name: String
         /// The error with which it must be refused; `nil` if it may be read, or refused with any error.
         let code: CocoaError.Code?
-        /// Its elements. They are made when they are needed, as some are large.
+        /// Its elements.
+        ///
+        /// They are made when they are needed, as some are large.
         let body: () -> String
 
         init(_ name: String, _ code: CocoaError.Code?, _ body: @escaping @autoclosure () -> String) {

@@ -57,7 +57,9 @@ struct HostileTokens {
         }
     }
 
-    /// The code with which a token must be refused, or 0. The store has one transaction.
+    /// The code with which a token must be refused, or 0.
+    ///
+    /// The store has one transaction.
     private func expectation(_ token: NSPersistentHistoryToken) -> Int {
         guard let place = token.transactionNumbers[store] else {
             return token.transactionNumbers.isEmpty ? 0 : 134501

@@ -1,7 +1,8 @@
 import CoreData
 
-/// Files of a store are moved away while it is open. No save may go into them, and work must go on when they are
-/// back.
+/// Files of a store are moved away while it is open.
+///
+/// No save may go into them, and work must go on when they are back.
 enum MovedFiles {
     private static let suffixes = ["", "-wal", "-shm"]
 

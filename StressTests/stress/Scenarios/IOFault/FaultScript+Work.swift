@@ -1,7 +1,9 @@
 import CoreData
 
 extension FaultScript {
-    /// Saves again and again. Changes whose save has failed are saved at once, or with the next ones.
+    /// Saves again and again.
+    ///
+    /// Changes whose save has failed are saved at once, or with the next ones.
     func work(_ context: NSManagedObjectContext) {
         var groups: [[Node]] = []
         for save in 0..<Self.saves {

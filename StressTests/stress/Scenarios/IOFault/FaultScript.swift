@@ -8,10 +8,13 @@ import CoreData
 final class FaultScript {
     /// How a program reacts to a failing store.
     struct Habits {
-        /// Whether a failed call is tried again at once. Otherwise, the changes are saved with the next ones.
+        /// Whether a failed call is tried again at once.
+        ///
+        /// Otherwise, the changes are saved with the next ones.
         var triesAgain = true
-        /// Whether the store is closed while its disk still fails, with unsaved changes. Otherwise the fault ends
-        /// first.
+        /// Whether the store is closed while its disk still fails, with unsaved changes.
+        ///
+        /// Otherwise the fault ends first.
         var closesUnderFaults = false
 
         init() {}
@@ -22,8 +25,9 @@ final class FaultScript {
     }
 
     static let saves = 6
-    /// The part of the model that a script needs. It is small, so that a script has few operations, and all can be
-    /// tried.
+    /// The part of the model that a script needs.
+    ///
+    /// It is small, so that a script has few operations, and all can be tried.
     static let model: NSManagedObjectModel = {
         let model = StressModel.make()
         model.entities.removeAll { !["Account", "Node", "Mark"].contains($0.name ?? "") }

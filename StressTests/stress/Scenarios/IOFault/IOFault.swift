@@ -35,7 +35,9 @@ enum IOFault: Scenario {
     private struct Kind {
         let name: String
         let plan: FaultFileSystem.Plan
-        /// The distance between two points. Faults at many similar places are tried at some of them only.
+        /// The distance between two points.
+        ///
+        /// Faults at many similar places are tried at some of them only.
         let step: Int
 
         init(

@@ -1,7 +1,8 @@
 import CoreData
 
-/// Random programs over several contexts, one call at a time. After each call, the framework must agree with an
-/// oracle.
+/// Random programs over several contexts, one call at a time.
+///
+/// After each call, the framework must agree with an oracle.
 enum Interleave: Scenario {
     static let name = "interleave"
     static let summary = "random programs over several contexts, call by call, against an oracle, file included"

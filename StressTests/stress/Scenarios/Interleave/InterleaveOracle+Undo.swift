@@ -3,7 +3,9 @@
 /// Steps end with each call that reads or writes the store's rows. Undo of saved changes is not part of this
 /// scenario.
 extension InterleaveOracle {
-    /// The unsaved changes before or after a step, by object. Values that were read since then stay.
+    /// The unsaved changes before or after a step, by object.
+    ///
+    /// Values that were read since then stay.
     typealias Step = [Int64: Entry]
 
     /// The steps of one context; the newest comes last.

@@ -1,6 +1,8 @@
 import CoreData
 
-/// The state that contexts on one store must show, kept in dictionaries. It shares no code with the framework.
+/// The state that contexts on one store must show, kept in dictionaries.
+///
+/// It shares no code with the framework.
 struct InterleaveOracle {
     struct Row: Equatable {
         var version: Int
@@ -29,7 +31,9 @@ struct InterleaveOracle {
         /// The children whose parent the deletion has removed.
         var freed: Set<Int64> = []
 
-        /// Whether all changes have led back to the former values. Nothing says whether that counts as a change.
+        /// Whether all changes have led back to the former values.
+        ///
+        /// Nothing says whether that counts as a change.
         var isIdle: Bool { !isInserted && !changes.isEmpty && changes.allSatisfy { base.values[$0] == $1 } }
 
         var values: [Int64] {
@@ -252,7 +256,9 @@ struct InterleaveOracle {
         return true
     }
 
-    /// Puts a newer row under the changes of a context. Owners are notified of a new parent in it.
+    /// Puts a newer row under the changes of a context.
+    ///
+    /// Owners are notified of a new parent in it.
     mutating func rebase(_ serial: Int64, _ row: Row, _ context: Int) {
         guard let old = entries[context][serial] else { return }
         if old.base.values[2] != row.values[2] { touched[context].formUnion([old.base.values[2], row.values[2]]) }

@@ -1,7 +1,9 @@
 import CoreData
 
 extension InterleaveProgram {
-    /// Deletes an object. Its children then have no parent.
+    /// Deletes an object.
+    ///
+    /// Its children then have no parent.
     func delete(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) -> String? {
         guard stream.chance(0.5), let (serial, node) = node(place, context, &stream),
             oracle.isClear(serial, in: place), hasOwner(serial, place, context)

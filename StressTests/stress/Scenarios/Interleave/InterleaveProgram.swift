@@ -25,9 +25,13 @@ final class InterleaveProgram: SteppedProgram {
     private(set) var isOver = false
     var branches: [String: Int] = [:]
     private let weights: [Int]
-    /// The calls of `take` that change objects. Each of them is a step of undo.
+    /// The calls of `take` that change objects.
+    ///
+    /// Each of them is a step of undo.
     private static let edits: Set = [0, 1, 2, 4, 10, 11]
-    /// The calls that read or write the store's rows. Steps end before them.
+    /// The calls that read or write the store's rows.
+    ///
+    /// Steps end before them.
     private static let exchanges: Set = [5, 7, 8, 9]
     /// The fault of an object that a call was about to use.
     private var mishap: String?
@@ -177,7 +181,9 @@ final class InterleaveProgram: SteppedProgram {
         return nil
     }
 
-    /// Forgets unchanged objects that the framework has turned into faults. They will be read anew, which it may do.
+    /// Forgets unchanged objects that the framework has turned into faults.
+    ///
+    /// They will be read anew, which it may do.
     func adoptFaults(_ place: Int) {
         for (serial, entry) in oracle.entries[place]
         where entry.changes.isEmpty && !entry.isInserted && !entry.isDeleted {

@@ -2,7 +2,9 @@ import CoreData
 
 /// A life of `crash` that migrates a store to the next version and back until it is killed.
 enum CrashMigration {
-    /// The most migrations in a life. They are enough to reach each point, whatever is counted.
+    /// The most migrations in a life.
+    ///
+    /// They are enough to reach each point, whatever is counted.
     private static let most = 100
 
     /// Runs until it is killed.

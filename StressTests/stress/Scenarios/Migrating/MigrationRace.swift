@@ -2,8 +2,9 @@ import CoreData
 import StrataSQLiteStore
 import StrataStoreChecks
 
-/// Several processes open an old store at once. One must migrate it, and the others must find it migrated, even after
-/// a kill.
+/// Several processes open an old store at once.
+///
+/// One must migrate it, and the others must find it migrated, even after a kill.
 enum MigrationRace {
     private static let nodes = 200
 

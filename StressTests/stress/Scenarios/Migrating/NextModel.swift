@@ -1,6 +1,8 @@
 import CoreData
 
-/// The next version of the model of all scenarios. No value is lost on the way to it and back.
+/// The next version of the model of all scenarios.
+///
+/// No value is lost on the way to it and back.
 ///
 /// One table gets another name, and another is copied because a column comes and goes. Pairs get an order and lose
 /// it, and images move from their files into rows and back.

@@ -1,7 +1,8 @@
 import CoreData
 
-/// A program of an earlier version opens a store with the default options. It must be refused, and nothing may be
-/// lost.
+/// A program of an earlier version opens a store with the default options.
+///
+/// It must be refused, and nothing may be lost.
 enum OlderProgram {
     /// The options of a store's description, with a history.
     private static var options: [AnyHashable: Any] {

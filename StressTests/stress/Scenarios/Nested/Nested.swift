@@ -92,8 +92,9 @@ enum Nested: Scenario {
 
     // MARK: - Workers besides the children
 
-    /// Counts through a child without a policy, in a separate tree. The child adds to values that it may have read
-    /// long ago.
+    /// Counts through a child without a policy, in a separate tree.
+    ///
+    /// The child adds to values that it may have read long ago.
     private static func compete(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,

@@ -68,7 +68,9 @@ extension Nested {
         }
     }
 
-    /// New contexts, each a child of the next one, with the lowest first. Most often there is only one.
+    /// New contexts, each a child of the next one, with the lowest first.
+    ///
+    /// Most often there is only one.
     private static func chain(_ worker: Worker, below parent: NSManagedObjectContext) -> [NSManagedObjectContext] {
         let most = max(worker.run.knob(depth), 1)
         let length = worker.stream.chance(0.7) ? 1 : 1 + worker.stream.below(most)

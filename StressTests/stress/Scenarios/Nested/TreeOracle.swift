@@ -12,8 +12,9 @@ struct TreeOracle {
     private(set) var stored: [Int64: Int64] = [:]
     /// The unsaved changes of each context.
     private(set) var pending: [[Int64: Change]]
-    /// Whether each context has deleted an object that it had inserted itself. Until it saves, that may count as a
-    /// change or not.
+    /// Whether each context has deleted an object that it had inserted itself.
+    ///
+    /// Until it saves, that may count as a change or not.
     private(set) var hasUndone: [Bool]
 
     init(_ parents: [Int]) {
@@ -46,8 +47,9 @@ struct TreeOracle {
         return shown
     }
 
-    /// The objects that a context, or one above it, has changed, and that have been deleted above it. Until it saves,
-    /// they may be shown or not. Then the deletion wins.
+    /// The objects that a context, or one above it, has changed, and that have been deleted above it.
+    ///
+    /// Until it saves, they may be shown or not. Then the deletion wins.
     func unclear(_ place: Int) -> Set<Int64> {
         var unclear: Set<Int64> = []
         for level in way(place) where level != 0 {

@@ -139,7 +139,9 @@ struct PowerLossScript: CustomStringConvertible {
         return (sum, marks.sorted())
     }
 
-    /// The number of steps that are there. It throws if one is torn, or if one before the last is missing.
+    /// The number of steps that are there.
+    ///
+    /// It throws if one is torn, or if one before the last is missing.
     func steps(in url: URL) throws -> Int64 {
         let stack = try open(url)
         defer { try? close(stack) }

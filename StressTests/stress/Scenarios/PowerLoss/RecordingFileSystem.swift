@@ -5,7 +5,9 @@ import StrataLocks
 /// A file system for SQLite that passes everything on to the system's, and records the operations that must reach the
 /// disk.
 enum RecordingFileSystem {
-    /// The current recording. To ignore syncs is a sabotage.
+    /// The current recording.
+    ///
+    /// To ignore syncs is a sabotage.
     private struct Recording {
         var log: DiskLog?
         var folder = ""

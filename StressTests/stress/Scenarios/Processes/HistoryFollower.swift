@@ -30,7 +30,9 @@ struct HistoryFollower {
         try hold()
     }
 
-    /// Realises all accounts. Changes from the history are merged into them.
+    /// Realises all accounts.
+    ///
+    /// Changes from the history are merged into them.
     private mutating func hold() throws {
         accounts = try context.performAndWait {
             let accounts = try context.fetch(NSFetchRequest<Account>(entityName: "Account"))

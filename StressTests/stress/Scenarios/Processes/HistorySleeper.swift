@@ -1,7 +1,8 @@
 import CoreData
 
-/// Follows the history too seldom: transactions that it has not read yet are purged. It must notice that, and start
-/// again.
+/// Follows the history too seldom: transactions that it has not read yet are purged.
+///
+/// It must notice that, and start again.
 ///
 /// In the end it must hold what the file has. Otherwise it has missed something.
 struct HistorySleeper {
@@ -20,7 +21,9 @@ struct HistorySleeper {
         try startOver()
     }
 
-    /// Takes the token first and then reads. A save between the two is read again later, but never missed.
+    /// Takes the token first and then reads.
+    ///
+    /// A save between the two is read again later, but never missed.
     private mutating func startOver() throws {
         guard let now = stack.currentPersistentHistoryToken(fromStores: nil) else {
             throw StressError("a store with a history has no token")

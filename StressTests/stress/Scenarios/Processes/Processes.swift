@@ -1,6 +1,8 @@
 import CoreData
 
-/// Several processes move money on one file. Some are killed and started again.
+/// Several processes move money on one file.
+///
+/// Some are killed and started again.
 ///
 /// Now and then other processes race to migrate an old store, which must happen once. No acknowledged transfer may be
 /// lost. The history must contain each transfer once, in order. A follower checks that, which purges what it has
@@ -89,8 +91,9 @@ enum Processes: Scenario {
         try run.audit()
     }
 
-    /// Checks that each balance is the sum of the acknowledged transfers. The last transfer of a killed process may
-    /// be in doubt; it counts if the history contains it.
+    /// Checks that each balance is the sum of the acknowledged transfers.
+    ///
+    /// The last transfer of a killed process may be in doubt; it counts if the history contains it.
     private static func settle(
         _ run: Run,
         _ stack: NSPersistentStoreCoordinator,

@@ -79,7 +79,9 @@ enum Soak: Scenario {
         return samples
     }
 
-    /// Compares the second third of the time with the last third. The first third is for warming up.
+    /// Compares the second third of the time with the last third.
+    ///
+    /// The first third is for warming up.
     private static func judge(_ run: Run, _ samples: [SoakSample]) {
         guard let first = samples.first, let last = samples.last, samples.count >= 9 else {
             return run.find("only \(samples.count) samples were taken")

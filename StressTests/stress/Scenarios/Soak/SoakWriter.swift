@@ -1,6 +1,8 @@
 import CoreData
 
-/// Saves at a steady rate, directly and through children. It deletes as many rows as it inserts.
+/// Saves at a steady rate, directly and through children.
+///
+/// It deletes as many rows as it inserts.
 enum SoakWriter {
     static func work(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         while !worker.isOver {

@@ -1,4 +1,6 @@
-/// People and their things, kept in dictionaries. It shares no code with the framework.
+/// People and their things, kept in dictionaries.
+///
+/// It shares no code with the framework.
 ///
 /// Serial numbers stand for all objects, and 0 stands for none.
 struct Society: Equatable {

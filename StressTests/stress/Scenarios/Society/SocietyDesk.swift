@@ -121,7 +121,9 @@ final class SocietyDesk {
         context.processPendingChanges()
     }
 
-    /// Holds a new object. Every third one gets a permanent ID before it is saved.
+    /// Holds a new object.
+    ///
+    /// Every third one gets a permanent ID before it is saved.
     private func keep(_ object: NSManagedObject, _ serial: Int64) throws {
         objects[serial] = object
         if serial % 3 == 0 { try context.obtainPermanentIDs(for: [object]) }

@@ -1,6 +1,8 @@
 import CoreData
 
-/// One change. It is drawn so that it has an effect, and can be made both in a society and with objects.
+/// One change.
+///
+/// It is drawn so that it has an effect, and can be made both in a society and with objects.
 enum SocietyEdit {
     case newPerson(Int64, style: Int64?, rank: Int64)
     case newTool(Int64)

@@ -52,7 +52,9 @@ extension SocietyProgram {
         try context.performAndWait { _ = try context.execute(request) }
     }
 
-    /// Inserts a person with the unique value of a stored one. The policy makes one out of the two.
+    /// Inserts a person with the unique value of a stored one.
+    ///
+    /// The policy makes one out of the two.
     func upsert(_ stream: inout SeededStream) throws -> String? {
         guard
             let holder = stored.people.keys.sorted().filter({ stored.people[$0]?.code != nil }).randomElement(

@@ -16,7 +16,9 @@ extension SocietyProgram {
         }
     }
 
-    /// Nothing comes or goes. Properties are merged one by one, or objects as a whole.
+    /// Nothing comes or goes.
+    ///
+    /// Properties are merged one by one, or objects as a whole.
     func conflict(_ stream: inout SeededStream) throws -> String? {
         let policy = stream.pick(Policy.allCases)
         note("\(policy)")
@@ -103,7 +105,9 @@ extension SocietyProgram {
         return edit
     }
 
-    /// A policy gives up after it has resolved something. Everything must then be as before.
+    /// A policy gives up after it has resolved something.
+    ///
+    /// Everything must then be as before.
     func refuse(_ stream: inout SeededStream) throws -> String? {
         let policy = GivingUp(
             stream.pick([
@@ -153,8 +157,9 @@ extension SocietyProgram {
 
     private func text(_ person: Society.Person?) -> String { person.map { "\($0)" } ?? "gone" }
 
-    /// One context adds a tool to a person whom another one deletes, and may merge that. Nothing may be lost
-    /// silently.
+    /// One context adds a tool to a person whom another one deletes, and may merge that.
+    ///
+    /// Nothing may be lost silently.
     private func giveToTheDeleted(_ stream: inout SeededStream) throws -> String? {
         let serial = stream.pick(stored.people.keys.sorted())
         guard let tool = stored.tools.keys.sorted().first(where: { stored.owner(of: $0) == nil }) else { return nil }
@@ -231,8 +236,9 @@ extension SocietyProgram {
 /// The error of a policy that gives up.
 private struct GivenUp: Error {}
 
-/// Resolves conflicts as another policy does, and gives up after some rounds. Before each further round, others may
-/// save.
+/// Resolves conflicts as another policy does, and gives up after some rounds.
+///
+/// Before each further round, others may save.
 private final class GivingUp: NSMergePolicy, @unchecked Sendable {
     // @unchecked Sendable: one thread makes it, saves with it and releases it.
 

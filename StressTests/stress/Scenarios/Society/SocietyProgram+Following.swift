@@ -14,7 +14,9 @@ extension SocietyProgram {
         }
     }
 
-    /// Several insertions come at once. The delegate must get them in the order of their places.
+    /// Several insertions come at once.
+    ///
+    /// The delegate must get them in the order of their places.
     private func followInsertions(_ stream: inout SeededStream) throws -> String? {
         let observer = desk()
         var query = SocietyQuery()

@@ -25,7 +25,9 @@ extension SocietyProgram {
         return try save(mine, seen, "after a swap") ?? verify("after a swap")
     }
 
-    /// Contexts are pinned to different versions. Each must read the portrait of its version as long as it is pinned.
+    /// Contexts are pinned to different versions.
+    ///
+    /// Each must read the portrait of its version as long as it is pinned.
     private func pinOverlapping(_ stream: inout SeededStream) throws -> String? {
         guard run.kind == .sqlite else { return nil }
         let serial = try newPeople(1)[0]
@@ -55,7 +57,9 @@ extension SocietyProgram {
         return try checkStore("after pins")
     }
 
-    /// A club is deleted after others have given it a branch. The branch must be reported as changed in all ways.
+    /// A club is deleted after others have given it a branch.
+    ///
+    /// The branch must be reported as changed in all ways.
     private func releaseBranch(_ stream: inout SeededStream) throws -> String? {
         let (head, branch) = (next(), next())
         try given([.newClub(head), .newClub(branch)])
@@ -98,7 +102,9 @@ extension SocietyProgram {
         }
     }
 
-    /// A purge must wait for the slowest consumer. A consumer never goes back.
+    /// A purge must wait for the slowest consumer.
+    ///
+    /// A consumer never goes back.
     private func purge(_ stream: inout SeededStream) throws -> String? {
         guard run.kind == .sqlite else { return nil }
         let serial = try newPeople(1)[0]

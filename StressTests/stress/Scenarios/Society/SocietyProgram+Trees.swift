@@ -71,8 +71,9 @@ extension SocietyProgram {
         return merged
     }
 
-    /// A parent, its child and other contexts add to one number, each to the value that it sees. No stored addition
-    /// may be lost.
+    /// A parent, its child and other contexts add to one number, each to the value that it sees.
+    ///
+    /// No stored addition may be lost.
     func countBesideStrangers(_ stream: inout SeededStream) throws -> String? {
         let serial = stream.pick(stored.people.keys.sorted())
         let parent = desk()

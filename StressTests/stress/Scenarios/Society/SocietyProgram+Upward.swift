@@ -37,8 +37,9 @@ extension SocietyProgram {
         return nil
     }
 
-    /// A save of another context must be a conflict, whatever the root saves before and after it. A save of the root
-    /// alone must be none.
+    /// A save of another context must be a conflict, whatever the root saves before and after it.
+    ///
+    /// A save of the root alone must be none.
     private func saveUponGap(_ stream: inout SeededStream) throws -> String? {
         let serial = try newPeople(1)[0]
         let (root, child) = tree()
@@ -87,8 +88,9 @@ extension SocietyProgram {
         return try checkStore("after a child's order")
     }
 
-    /// A deletion that the root has merged is no conflict. A deletion by the root itself is one, if the child asks
-    /// for conflicts.
+    /// A deletion that the root has merged is no conflict.
+    ///
+    /// A deletion by the root itself is one, if the child asks for conflicts.
     private func changeTheDeleted(_ stream: inout SeededStream) throws -> String? {
         let serial = try newPeople(1)[0]
         let (root, child) = tree()
@@ -180,7 +182,9 @@ extension SocietyProgram {
         } ?? checkStore("after a refused save")
     }
 
-    /// A child moves an object that its parent has changed. All relationships of the parent must then agree.
+    /// A child moves an object that its parent has changed.
+    ///
+    /// All relationships of the parent must then agree.
     private func moveUponNewer(_ stream: inout SeededStream) throws -> String? {
         let people = try newPeople(6)
         let (from, to, mover) = (people[0], people[1], people[2])

@@ -1,6 +1,8 @@
 import CoreData
 
-/// A query with exactly one right result, in order. It can be fetched, and a society can answer it.
+/// A query with exactly one right result, in order.
+///
+/// It can be fetched, and a society can answer it.
 struct SocietyQuery {
     enum Condition {
         case none
@@ -17,7 +19,9 @@ struct SocietyQuery {
     }
 
     var condition = Condition.none
-    /// The key paths and directions. The serial number is always the last key.
+    /// The key paths and directions.
+    ///
+    /// The serial number is always the last key.
     var order: [(key: String, ascending: Bool)] = []
     var isOfArtists = false
     var includesArtists = true

@@ -1,7 +1,8 @@
 import CoreData
 
-/// Followed results of a fetch. They must always be what the fetch returns now, and what the delegate's changes lead
-/// to.
+/// Followed results of a fetch.
+///
+/// They must always be what the fetch returns now, and what the delegate's changes lead to.
 final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
     private let desk: SocietyDesk
     private let query: SocietyQuery
