@@ -151,7 +151,7 @@ struct CompositeMigrationTests {
             ([Self.zip(true), nested([attribute("door"), attribute("bell")])], ["A.place.city: "]),
             ([attribute("city"), nested([attribute("bell")])], ["A.place.inner.door: "]),
             ([Self.zip(true)], ["A.place.city: ", "A.place.inner.door: "]),
-            ([], ["A.place: "]),
+            ([], ["A.place.city: ", "A.place.inner.door: "]),
         ]
         for (index, change) in changes.enumerated() {
             let model = Self.model("refused \(index)", change.elements)
