@@ -130,7 +130,7 @@ pooler() {
     make_folder "$folder"
     {
         printf '[databases]\n* = host=%s user=strata\n[pgbouncer]\nlisten_port = 5432\nunix_socket_dir = %s\n' "$server" "$folder"
-        printf 'auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 500\nmax_db_connections = 0\n'
+        printf 'auth_type = any\nadmin_users = strata\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 500\nmax_db_connections = 0\n'
         printf 'logfile = %s/pooler.log\npidfile = %s/pooler.pid\n' "$folder" "$folder"
         for setting in "$@"; do echo "$setting"; done
     } > "$folder/pooler.ini"
