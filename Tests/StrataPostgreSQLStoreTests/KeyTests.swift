@@ -75,6 +75,13 @@ struct KeyTests {
         expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
     }
 
+    @Test func `the keys of each timeline lie in a range that belongs to it alone`() {
+        expectEqual(KeyTimeline.key(33_001, 1), 33_001)
+        expectEqual(KeyTimeline.key(33_001, 2), (1 << 40) + 33_001)
+        expectEqual(KeyTimeline.key(1, 3), (2 << 40) + 1)
+        for timeline: Int64 in [1, 2, 3, 1 << 22] { expectEqual(KeyTimeline.number(KeyTimeline.key(7, timeline)), 7) }
+    }
+
     @Test func `a server that takes the place of another is asked for new keys`() throws {
         let primary = try PrivateServer(["synchronous_commit=on"])
         let replica = try PrivateServer(following: primary)

@@ -15,7 +15,7 @@ enum KeyTimeline {
     static let numberBits = 40
 
     /// The offset that is added to the numbers of a sequence on a timeline.
-    static func first(_ timeline: Int64) -> Int64 { max(timeline - 1, 0) % (1 << 22) << numberBits }
+    static func first(_ timeline: Int64) -> Int64 { (max(timeline - 1, 0) % (1 << 22)) << numberBits }
 
     static func key(_ number: Int64, _ timeline: Int64) -> Int64 { first(timeline) + number }
 
