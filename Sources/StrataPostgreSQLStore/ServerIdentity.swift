@@ -65,9 +65,9 @@ enum ServerIdentity {
     static func requireSame(behind connection: Connection) throws {
         let columns = columns(behind: connection)
         guard !columns.isEmpty else { return }
-        let told = try connection.query("SELECT \(columns.joined(separator: ", "))")
-        if told.rowCount == 1, timeline(told[0], 0) == connection.timeline,
-            told[0].optionalString(1) == connection.serverRun?.start
+        let answer = try connection.query("SELECT \(columns.joined(separator: ", "))")
+        if answer.rowCount == 1, timeline(answer[0], 0) == connection.timeline,
+            answer[0].optionalString(1) == connection.serverRun?.start
         {
             return
         }

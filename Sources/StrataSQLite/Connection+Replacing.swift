@@ -47,8 +47,9 @@ extension Connection {
     /// - Throws: `busy` if others were using it until the deadline; `readOnly` and errors of the file.
     package func eraseAll() throws(SQLiteError) {
         // A connection that has just turned a rollback journal into a log opens that log with its next read, but not
-        // with one that takes the database for an empty one. It would erase as if there were no log, and wait for all
-        // other connections to close, those of its own pool included.
+        // with one that takes the database for an empty one. It would erase as if there were no log, and wait until all
+        // other connections are closed, also those of the same pool. A damaged database is erased too, so errors of
+        // this read do not count.
         try? validate()
         strata_sqlite3_set_switch(handle, SQLITE_DBCONFIG_RESET_DATABASE, 1)
         defer { strata_sqlite3_set_switch(handle, SQLITE_DBCONFIG_RESET_DATABASE, 0) }

@@ -39,9 +39,8 @@ extension NSPersistentStoreCoordinator {
     /// - Parameters:
     ///   - token: The place up to which it has read. Stores that the token does not name are not changed.
     ///   - name: The consumer's name.
-    /// - Throws: 134091 if no store keeps a history, and 134501 for a token of other stores.
-    ///   134301 for a token that is ahead of its store, or if the consumer is new and the token is expired, as for a
-    ///   fetch. Errors of writing.
+    /// - Throws: 134091 if no store keeps a history, and 134501 for a token of other stores. 134301 for a token that is
+    ///   ahead of its store. A new consumer's expired token throws 134301 too, as for a fetch. Errors of writing.
     public func setPersistentHistoryToken(_ token: NSPersistentHistoryToken, forConsumer name: String) throws {
         let stores = try HistoryStores.keeping(openStores)
         try HistoryStores.requireKnown(token, among: openStores)
