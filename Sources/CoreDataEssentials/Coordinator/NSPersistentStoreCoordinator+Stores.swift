@@ -356,20 +356,26 @@ extension NSPersistentStoreCoordinator {
     /// been changed elsewhere. If the new one has another UUID, then programs that have the old one open get
     /// `persistentStoreOperation` (134070) from then on. For a moment this takes the space of the store twice.
     ///
+    /// If this coordinator has the destination open and the source is not another state of it, then the coordinator
+    /// removes the open store, replaces its file, and adds a new store with the same configuration and options at the
+    /// same URL. Objects of the removed store are saved nowhere. Read ``persistentStores`` anew afterwards.
+    ///
     /// ```swift
     /// try coordinator.replacePersistentStore(at: newURL, withPersistentStoreFrom: oldURL, type: .sqlite)
     /// ```
     ///
     /// - Parameters:
-    ///   - destinationURL: The file to replace, or to make. It may be open in this coordinator only if it is a SQLite
-    ///     store, and the source has the same UUID and the same model.
+    ///   - destinationURL: The file to replace, or to make.
     ///   - destinationOptions: Options for the destination: the time-out, and pragmas. Read-only is refused.
     ///   - sourceURL: The store to copy.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) if the destination is open here as any other store, or is
-    ///   read-only; `persistentStoreInvalidType` (134000) if stores of that type cannot be replaced; and errors of
-    ///   either file.
+    /// - Throws: `persistentStoreOperation` (134070) if the destination is open here as a store of another type, or
+    ///   `destinationOptions` are read-only; `persistentStoreIncompatibleVersionHash` (134100) if the destination is
+    ///   open here, the source has another version of the model, and the open store's options ask for no migration;
+    ///   `persistentStoreOpen` (134080) if the destination is open here, and so is a store with the source's UUID;
+    ///   `persistentStoreInvalidType` (134000) if stores of that type cannot be replaced; and errors of either file.
+    ///   The open store is still open, or open again, after each of these.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -377,18 +383,39 @@ extension NSPersistentStoreCoordinator {
         sourceOptions: [AnyHashable: Any]? = nil,
         type sourceType: NSPersistentStore.StoreType
     ) throws {
-        if try !isOpen(destinationURL, asAnotherStateOf: sourceURL, sourceType) { try requireClosed(destinationURL) }
         guard let storeClass = StoreTypes.wholeStoreClass(sourceType.rawValue) else {
             throw unsupported("replaced", sourceType)
         }
-        try storeClass.replaceStore(at: destinationURL, destinationOptions, withStoreAt: sourceURL, sourceOptions)
+        func replace() throws {
+            try storeClass.replaceStore(at: destinationURL, destinationOptions, withStoreAt: sourceURL, sourceOptions)
+        }
+        guard let open = openStore(at: destinationURL)?.store,
+            try !isOpen(destinationURL, asAnotherStateOf: sourceURL, sourceType)
+        else { return try replace() }
+        // Contexts hold rows by keys, which mean other objects in another store: the open store makes way for a new one.
+        try requireReplacement(of: open, byStoreAt: sourceURL, sourceType, sourceOptions)
+        func reopen() throws {
+            try addPersistentStore(
+                type: sourceType,
+                configuration: open.configurationName,
+                at: destinationURL,
+                options: open.options
+            )
+        }
+        try remove(open)
+        do {
+            try replace()
+        } catch {
+            try? reopen()
+            throw error
+        }
+        try reopen()
     }
 
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
     ///
     /// - Parameters:
-    ///   - destinationURL: The file to replace, or to make. It may be open in this coordinator only if it is a SQLite
-    ///     store, and the source has the same UUID and the same model.
+    ///   - destinationURL: The file to replace, or to make.
     ///   - destinationOptions: Options for the destination; `nil` for none.
     ///   - sourceURL: The store to copy.
     ///   - sourceOptions: Options for the source; `nil` for none.
@@ -466,6 +493,37 @@ extension NSPersistentStoreCoordinator {
         let hashes = metadata[NSStoreModelVersionHashesKey] as? [String: Data]
         return metadata[NSStoreUUIDKey] as? String == open.store.identifier
             && hashes == open.store.metadata[NSStoreModelVersionHashesKey] as? [String: Data]
+    }
+
+    /// Throws unless this coordinator can open what is going to take the place of an open store.
+    private func requireReplacement(
+        of open: NSPersistentStore,
+        byStoreAt source: URL,
+        _ type: NSPersistentStore.StoreType,
+        _ options: [AnyHashable: Any]?
+    ) throws {
+        if open.type != type.rawValue, let url = open.url { try requireClosed(url) }
+        let metadata = try Self.metadataForPersistentStore(type: type, at: source, options: options)
+        if let copied = openStores.first(where: {
+            $0.store !== open && $0.store.identifier == metadata[NSStoreUUIDKey] as? String
+        }) {
+            throw alreadyOpen("The store \(source.placeName) is open in this coordinator, which cannot open its copy.", copied)
+        }
+        guard
+            managedObjectModel.isConfiguration(
+                withName: open.configurationName,
+                compatibleWithStoreMetadata: metadata
+            ) || StoreToMigrate.isWanted(open.options)
+        else {
+            throw CocoaError.described(
+                .persistentStoreIncompatibleVersionHash,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(source.placeName) was made with another version of the model, and the open store's options ask for no migration.",
+                    "metadata": metadata,
+                ]
+            )
+        }
     }
 
     private func requireClosed(_ url: URL) throws {

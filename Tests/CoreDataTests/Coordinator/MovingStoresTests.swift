@@ -281,30 +281,56 @@ struct MovingStoresTests {
         try await expectEqual(Self.contents(coordinator), before)
     }
 
-    @Test func `a file replaces another one, which must be closed`() async throws {
+    @Test func `another file replaces that of an open store, and the coordinator opens it`() async throws {
         let scratch = try ScratchFolder()
+        let place = scratch.file("target.sqlite")
         let source = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         try source.addPersistentStore(type: .sqlite, at: scratch.file("source.sqlite"))
         try await Self.fill(source)
-        let target = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        let store = try target.addPersistentStore(type: .sqlite, at: scratch.file("target.sqlite"))
-
-        func replace() throws {
-            try target.replacePersistentStore(
-                at: scratch.file("target.sqlite"),
-                withPersistentStoreFrom: scratch.file("source.sqlite"),
-                type: .sqlite
-            )
-        }
-        let error = expectThrows(CocoaError.self) { try replace() }
-        expectEqual(error?.code, .persistentStoreOperation)
-        expectEqual(error?.localizedDescription.contains("remove it first"), true)
-
-        try target.remove(store)
-        try replace()
-        try target.addPersistentStore(type: .sqlite, at: scratch.file("target.sqlite"))
         let wanted = try await Self.contents(source)
+        let target = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let former = try target.addPersistentStore(
+            type: .sqlite,
+            at: place,
+            options: [NSPersistentHistoryTrackingKey: true]
+        )
+        try target.replacePersistentStore(at: place, withPersistentStoreFrom: scratch.file("source.sqlite"), type: .sqlite)
+
         try await expectEqual(Self.contents(target), wanted)
+        let opened = try #require(target.persistentStores.first)
+        expectEqual(target.persistentStores.count, 1)
+        #expect(opened !== former)
+        expectEqual(opened.identifier, source.persistentStores.first?.identifier)
+        expectEqual(opened.options?[NSPersistentHistoryTrackingKey] as? Bool, true)
+    }
+
+    @Test func `an open store stays open if what would replace it cannot be opened here`() async throws {
+        let scratch = try ScratchFolder()
+        let place = scratch.file("target.sqlite")
+        let target = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try target.addPersistentStore(type: .sqlite, at: place)
+        let second = try target.addPersistentStore(type: .sqlite, at: scratch.file("second.sqlite"))
+        try await Self.fill(target)
+        let before = try await Self.contents(target)
+        let entity = NSEntityDescription()
+        entity.name = "Parcel"
+        let strange = NSManagedObjectModel()
+        strange.entities = [entity]
+        let others = NSPersistentStoreCoordinator(managedObjectModel: strange)
+        try others.remove(others.addPersistentStore(type: .sqlite, at: scratch.file("strange.sqlite")))
+        func replace(by name: String, _ type: NSPersistentStore.StoreType = .sqlite) -> CocoaError.Code? {
+            expectThrows(CocoaError.self) {
+                try target.replacePersistentStore(at: place, withPersistentStoreFrom: scratch.file(name), type: type)
+            }?.code
+        }
+
+        expectEqual(replace(by: "strange.sqlite"), .persistentStoreIncompatibleVersionHash)
+        expectEqual(replace(by: "second.sqlite"), .persistentStoreOpen)
+        expectEqual(replace(by: "strange.sqlite", .binary), .persistentStoreOperation)
+        #expect(replace(by: "none.sqlite") != nil)
+
+        expectEqual(target.persistentStores, [store, second])
+        try await expectEqual(Self.contents(target), before)
     }
 
     @Test(arguments: StoreKind.allCases)
