@@ -7,7 +7,7 @@ from collections import Counter
 STEPPED = {"StrataLocksTests", "StrataSQLiteTests", "CoreDataSteppedTests", "DebianIndexTests", "JobQueueTests", "StorefrontTests"}
 ON_SERVER = {"StrataPostgreSQLTests", "StrataPostgreSQLStoreTests"}
 WORD = re.compile(r"[A-Za-z_]\w{2,}")
-SUITE = re.compile(r"^(?:@\w[^\n]*\n|[ \t]*(?:final |public |private |fileprivate )*)*(?:struct|class|enum|actor|extension) (\w+)", re.M)
+SUITE = re.compile(r"^[ \t]*(?:@\w+(?:\([^\n]*\))? |(?:final|public|package|private|fileprivate) )*(?:struct|class|enum|actor|extension) (\w+)", re.M)
 #: How many suites are the nearest.
 COUNT = 10
 

@@ -147,10 +147,10 @@ extension NSManagedObjectContext {
             }
         }
         var sets = NotificationSets()
-        if !inserted.isEmpty { sets.add(.insertedObjects, inserted) }
-        if !updated.isEmpty { sets.add(.updatedObjects, updated) }
-        if !deleted.isEmpty { sets.add(.deletedObjects, deleted) }
-        if !refreshed.isEmpty { sets.add(.refreshedObjects, refreshed) }
+        if !inserted.isEmpty { sets.add(.insertedObjects, shownSet(of: inserted)) }
+        if !updated.isEmpty { sets.add(.updatedObjects, shownSet(of: updated)) }
+        if !deleted.isEmpty { sets.add(.deletedObjects, shownSet(of: deleted)) }
+        if !refreshed.isEmpty { sets.add(.refreshedObjects, shownSet(of: refreshed)) }
         if isMerge { sets.addChangedByMerge() }
         return sets.userInfo.isEmpty ? nil : sets
     }

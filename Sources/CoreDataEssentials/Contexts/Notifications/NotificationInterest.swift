@@ -48,8 +48,8 @@ struct NotificationSets {
     private(set) var userInfo = [AnyHashable: Any](minimumCapacity: 6)
 
     /// Adds a set of objects.
-    mutating func add(_ key: NSManagedObjectContext.NotificationKey, _ objects: [NSManagedObject]) {
-        userInfo[key.rawValue] = Set(objects)
+    mutating func add(_ key: NSManagedObjectContext.NotificationKey, _ objects: Set<NSManagedObject>) {
+        userInfo[key.rawValue] = objects
     }
 
     /// Adds the set of all objects that a merge has changed, which are those of the sets that are there already.
@@ -89,6 +89,11 @@ struct NotificationSets {
 }
 
 extension NSManagedObjectContext {
+    /// A set of objects for a notification; the same set again if the context's save has shown these objects before.
+    final func shownSet(of objects: [NSManagedObject]) -> Set<NSManagedObject> {
+        saving.shownSets?.set(of: objects) ?? Set(objects)
+    }
+
     /// Posts a notification without user info, or with one that has no sets.
     final func post(_ interest: NotificationInterest, _ userInfo: [AnyHashable: Any]? = nil) {
         interest.post(from: self, userInfo)

@@ -37,6 +37,8 @@ extension NSManagedObjectContext {
         guard !saving.isSaving else {
             fatalError("CoreData: save() was called while \(describedName) is saving; wait for didSave.")
         }
+        saving.shownSets = ShownSets()
+        defer { saving.shownSets = nil }
         processPendingChanges()
         changeTracker.compact()
         checkInvariants()
@@ -363,9 +365,9 @@ struct ContextSave {
         context.saving.end()
         let token = coordinator.historyToken(after: saved)
         context.post(.didSave) { sets in
-            sets.add(.insertedObjects, saved.inserted)
-            sets.add(.updatedObjects, saved.updated)
-            sets.add(.deletedObjects, saved.deleted)
+            sets.add(.insertedObjects, context.shownSet(of: saved.inserted))
+            sets.add(.updatedObjects, context.shownSet(of: saved.updated))
+            sets.add(.deletedObjects, context.shownSet(of: saved.deleted))
             sets.add(message)
             sets.add(context.queryGenerationToken)
             sets.add(token)

@@ -24,6 +24,8 @@ struct SaveState {
     ///
     /// They are needed if another context or process restores the rows first.
     var revivedBases: [RowName: Row] = [:]
+    /// The sets of this save's notifications; only from the beginning of `save()` to its end.
+    var shownSets: ShownSets?
 
     init() {}
 
