@@ -2,6 +2,7 @@ import CoreDataEssentials
 import Foundation
 import StrataLocks
 import StrataPredicates
+import StrataRows
 
 /// The query of one observer: the changes since its last snapshot, and the wait for the next one.
 ///
@@ -15,7 +16,7 @@ final class LiveQuery: Sendable {
     /// The changes that were committed since the last snapshot.
     private struct Notes: PendingNews {
         /// The changed rows of the entity itself.
-        private(set) var rows: Set<ChangeMessage.RowName> = []
+        private(set) var rows: Set<RowName> = []
         /// Whether nothing was noted.
         private(set) var isEmpty = true
         /// Whether the next snapshot is reported even if it equals the last one.
@@ -31,7 +32,7 @@ final class LiveQuery: Sendable {
             return notes
         }
 
-        mutating func add(_ changed: [ChangeMessage.RowName]) {
+        mutating func add(_ changed: [RowName]) {
             isEmpty = false
             guard !isCertain else { return }
             rows.formUnion(changed)
@@ -117,14 +118,14 @@ final class LiveQuery: Sendable {
     private func isNews(
         _ ids: [NSManagedObjectID],
         _ last: [NSManagedObjectID],
-        _ changed: Set<ChangeMessage.RowName>
+        _ changed: Set<RowName>
     ) -> Bool {
         guard ids.count == last.count, zip(ids, last).allSatisfy({ $0 === $1 }) else { return true }
         guard !changed.isEmpty else { return false }
         return ids.contains { id in
             let (key, store) = id.current
             guard let store else { return false }
-            return changed.contains(ChangeMessage.RowName(store, root: id.layout.rootNumber, key: key))
+            return changed.contains(RowName(store, root: id.layout.rootNumber, key: key))
         }
     }
 }
@@ -152,12 +153,12 @@ struct LiveRequest: Sendable {
     }
 
     /// The IDs of the committed results; in a tree of contexts, the root fetches them.
-    func rows(in message: ChangeMessage) -> [ChangeMessage.RowName]? {
-        var rows: [ChangeMessage.RowName] = []
+    func rows(in message: ChangeMessage) -> [RowName]? {
+        var rows: [RowName] = []
         var mayMatter = false
         for change in [message.inserted, message.updated, message.deleted].joined() {
             if entityNumbers.contains(change.layout.number) {
-                rows.append(ChangeMessage.RowName(change))
+                rows.append(RowName(change))
                 mayMatter = true
             }
             if relatedRoots.contains(change.layout.rootNumber) { mayMatter = true }

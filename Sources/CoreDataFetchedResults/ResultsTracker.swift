@@ -1,6 +1,7 @@
 import CoreDataEssentials
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// The controller of a tracker, as the tracker sees it.
 ///

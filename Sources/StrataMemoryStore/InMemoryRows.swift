@@ -33,7 +33,7 @@ extension InMemoryRows {
         withContents { $0.rows[layout.rootNumber]?[key] }
     }
 
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
         withContents { contents in keys.compactMap { contents.rows[layout.rootNumber]?[$0] } }
     }
 
@@ -41,7 +41,9 @@ extension InMemoryRows {
         withContents { $0.members(of: relationship, ownedBy: owner.key) }
     }
 
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?) throws
+        -> Memberships
+    {
         // All memberships are read at one moment, as by one query.
         let contents = snapshot
         let root = relationship.relationship.destination?.rootNumber ?? 0

@@ -77,7 +77,7 @@ final class OpenDatabase: Sendable {
     let keys: KeyBlocks
     let shapes: WriteShapes
     let places: PlacesByEntity
-    let versions: HeldVersions
+    let versions: PinnedPostgreSQLVersions
     /// The derived attributes; `nil` if the model has none.
     let derived: DerivedPlan?
     /// The metadata that was found, or made.
@@ -125,7 +125,7 @@ final class OpenDatabase: Sendable {
         keys = KeyBlocks(mapping, pool)
         shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
-        versions = HeldVersions(most: request.pinnedVersions.most)
+        versions = PinnedPostgreSQLVersions(most: request.pinnedVersions.most)
         derived = DerivedPlan(mapping)
         pool.onFailover { [weak self] in
             guard let self else { return }

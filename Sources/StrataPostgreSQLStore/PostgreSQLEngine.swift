@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Any thread may use it. Reads and saves run on separate connections, and wait only for others that change the same
 /// rows.
-package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
+package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     private let database: Locked<OpenDatabase?>
     package let place: String
     private struct Metadata {
@@ -182,7 +182,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     }
 
     /// Reads the current state of the database.
-    package var reading: any RowReading {
+    var reading: PostgreSQLReading {
         get throws { PostgreSQLReading(try openDatabase()) }
     }
 

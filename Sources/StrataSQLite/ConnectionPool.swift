@@ -48,7 +48,7 @@ package final class ConnectionPool: Sendable {
     nonisolated(unsafe) let sign: WaitSign?
     let opening: DatabaseOpening
     let readers: ReaderShelf
-    let sharing = SnapshotSharing()
+    let sharing = PinnedSnapshotSharing()
     let others = CommitsOfOthers()
     let traceGeneration = Atomic<Int>(0)
     let checkpointNanoseconds = Atomic<UInt64>(0)

@@ -33,7 +33,7 @@ package final class PinnedSnapshot: Sendable {
     ///
     /// - Throws: `busy` if another thread reads from this snapshot until the deadline, `interrupt` on cancellation,
     ///   `abortRollback` once the version is lost.
-    package func reader(timeout: Double? = nil, cancellation: Cancellation? = nil) throws(SQLiteError) -> SnapshotLease
+    package func reader(timeout: Double? = nil, cancellation: Cancellation? = nil) throws(SQLiteError) -> PinnedSnapshotLease
     {
         if cancellation?.isCancelled == true { throw .cancelled(.waitForReader) }
         switch turn.acquire(timeout: timeout ?? pool.options.timeout, cancellation: cancellation) {
@@ -48,7 +48,7 @@ package final class PinnedSnapshot: Sendable {
         }
         pool.updateTrace(of: connection)
         if let cancellation { connection.setCancellation(cancellation) }
-        return SnapshotLease(connection: connection, snapshot: self)
+        return PinnedSnapshotLease(connection: connection, snapshot: self)
     }
 
     /// Runs `body` on the connection of the snapshot.
@@ -75,7 +75,7 @@ package final class PinnedSnapshot: Sendable {
 /// The connection of a ``PinnedSnapshot``, which belongs to the caller until the end of the scope.
 ///
 /// The caller must not end the transaction.
-package struct SnapshotLease: ~Copyable {
+package struct PinnedSnapshotLease: ~Copyable {
     package let connection: Connection
     private let snapshot: PinnedSnapshot
 

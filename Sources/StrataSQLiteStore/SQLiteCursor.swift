@@ -15,12 +15,12 @@ final class SQLiteCursor: RowCursor {
     private var isAtEnd = false
     // They are destroyed in this order: a statement must not outlive its lease.
     private let statement: RowStatement
-    private let lease: SnapshotLease
+    private let lease: PinnedSnapshotLease
     private let files: RetiredFiles.Hold
 
     private init(
         _ statement: consuming RowStatement,
-        _ lease: consuming SnapshotLease,
+        _ lease: consuming PinnedSnapshotLease,
         _ files: RetiredFiles.Hold,
         _ file: OpenSQLiteFile,
         _ plan: FetchPlan,

@@ -48,7 +48,7 @@ package struct SQLiteStoreRequest: Sendable {
 ///
 /// Any thread may use it. Reads run on separate connections and never wait; saves wait for one another, in the order in
 /// which they come.
-package final class SQLiteEngine: RowStore, ForwardingRowSource {
+package final class SQLiteEngine: RowStore, SQLiteSource {
     private let file: Locked<OpenSQLiteFile?>
     /// The transactions of the history that this engine has written.
     private let ownTransactions = Locked(OwnTransactions())
@@ -289,7 +289,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     package var versionForm: RowVersion.Form { .offset }
 
     /// Reads the file as it is at the time of the question.
-    package var reading: any RowReading {
+    var reading: SQLiteReading {
         get throws { SQLiteReading(try openFile()) }
     }
 
@@ -299,7 +299,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     private let versions = Locked<[WeakVersion]>([])
 
     private struct WeakVersion {
-        weak var version: SQLiteVersion?
+        weak var version: PinnedSQLiteVersion?
         let since: ContinuousClock.Instant
     }
 
@@ -314,7 +314,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? {
         let file = try openFile()
         guard file.pool.isWriteAheadLogged else { return nil }
-        let version = try SQLiteVersion.pin(file)
+        let version = try PinnedSQLiteVersion.pin(file)
         versions.withLock { versions in
             versions.removeAll { $0.version == nil }
             versions.append(WeakVersion(version: version, since: .now))

@@ -5,11 +5,107 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Answers reads of a SQLite file, from the newest commit or from one held version.
+/// A source whose rows are in a SQLite file.
+protocol SQLiteSource: RowSource {
+    /// The way to read the file at this moment.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if it cannot be read any more.
+    var reading: SQLiteReading { get throws }
+}
+
+extension SQLiteSource {
+    package func rows(for plan: FetchPlan) throws -> [Row] {
+        let rows =
+            try reading.fetch(plan) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.rows(plan, $1, $2)
+            } ?? []
+        OperationTally.current?.pointee.rows += rows.count
+        return rows
+    }
+
+    package func references(for plan: FetchPlan) throws -> [ObjectReference] { try reading.references(for: plan) }
+
+    package func count(for plan: FetchPlan) throws -> Int {
+        let reading = try reading
+        return try plan.evaluating {
+            try reading.read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
+        }
+    }
+
+    package func cursor(for plan: FetchPlan) throws -> any RowCursor {
+        let reading = try reading
+        let file = reading.file
+        guard let entity = file.mapping.entity(plan.layout) else { return ListCursor([]) }
+        // One connection serves all readers of this version, so no statement stays open on it.
+        guard reading.isNewest else { return KeyedCursor(try reading.references(for: plan), plan.layout, reading) }
+        // If a version cannot be held, all rows are read at once.
+        guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
+        return try plan.evaluating {
+            try SQLiteBoundary.run(.reading, file.url) { try SQLiteCursor.open(plan, entity, file) }
+        }
+    }
+
+    package func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        let values =
+            try reading.fetch(plan.rows) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.values(plan, $1, $2)
+            } ?? FetchedValues(width: plan.columns.count)
+        OperationTally.current?.pointee.rows += values.count
+        return values
+    }
+
+    package func count(for plan: DictionaryPlan) throws -> Int {
+        let reading = try reading
+        return try plan.rows.evaluating {
+            try reading.read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
+        }
+    }
+
+    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        let reading = try reading
+        OperationTally.current?.pointee.faults += 1
+        return try reading.read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
+    }
+
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
+        try reading.rows(forKeys: keys, in: layout, control: control)
+    }
+
+    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        let reading = try reading
+        let file = reading.file
+        guard let entity = file.mapping.entity(modelNumber: owner.entity) else { return [] }
+        OperationTally.current?.pointee.faults += 1
+        return try OperationTally.timingStore {
+            try SQLiteBoundary.run(.reading, file.url) {
+                try reading.onConnection { try file.queries.members(relationship, entity, of: owner.key, $0) }
+            }
+        }
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?)
+        throws -> Memberships
+    {
+        let reading = try reading
+        let mapping = reading.file.mapping
+        guard let owner = owners.first, let entity = mapping.entity(modelNumber: owner.entity),
+            let members = mapping.entity(modelNumber: relationship.destinationNumber)
+        else { return Memberships() }
+        return try reading.read(members.layout, isSnapshot: true, control: control) { queries, members, connection in
+            try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
+        } ?? Memberships()
+    }
+}
+
+/// Reads a SQLite file, at the newest commit or at one held version.
 ///
 /// Any thread may use it. Reads of the newest version run side by side. Those of one held version take turns, because
 /// it is open on one connection.
-struct SQLiteReading: RowReading {
+struct SQLiteReading: Sendable {
     let file: OpenSQLiteFile
     /// The held version; `nil` for the newest.
     private let snapshot: PinnedSnapshot?
@@ -19,20 +115,12 @@ struct SQLiteReading: RowReading {
         self.snapshot = snapshot
     }
 
-    func rows(for plan: FetchPlan) throws -> [Row] {
-        let rows =
-            try read(plan) {
-                try $0.count(plan, $1, $2)
-            } answer: {
-                try $0.rows(plan, $1, $2)
-            } ?? []
-        OperationTally.current?.pointee.rows += rows.count
-        return rows
-    }
+    /// Whether it reads the newest commit, and no held version.
+    var isNewest: Bool { snapshot == nil }
 
     func references(for plan: FetchPlan) throws -> [ObjectReference] {
         let references =
-            try read(plan) {
+            try fetch(plan) {
                 try $0.count(plan, $1, $2)
             } answer: {
                 try $0.references(plan, $1, $2)
@@ -41,75 +129,18 @@ struct SQLiteReading: RowReading {
         return references
     }
 
-    func count(for plan: FetchPlan) throws -> Int {
-        try plan.evaluating {
-            try read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
-        }
-    }
-
-    func cursor(for plan: FetchPlan) throws -> any RowCursor {
-        guard let entity = file.mapping.entity(plan.layout) else { return ListCursor([]) }
-        // One connection serves all readers of this version, so no statement stays open on it.
-        guard snapshot == nil else { return KeyedCursor(try references(for: plan), plan.layout, self) }
-        // If a version cannot be held, all rows are read at once.
-        guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
-        return try plan.evaluating {
-            try SQLiteBoundary.run(.reading, file.url) { try SQLiteCursor.open(plan, entity, file) }
-        }
-    }
-
-    func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        let values =
-            try read(plan.rows) {
-                try $0.count(plan, $1, $2)
-            } answer: {
-                try $0.values(plan, $1, $2)
-            } ?? FetchedValues(width: plan.columns.count)
-        OperationTally.current?.pointee.rows += values.count
-        return values
-    }
-
-    func count(for plan: DictionaryPlan) throws -> Int {
-        try plan.rows.evaluating {
-            try read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
-        }
-    }
-
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        OperationTally.current?.pointee.faults += 1
-        return try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        try rows(keys, layout, nil)
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
-        try rows(keys, layout, control)
-    }
-
-    private func rows(_ keys: [Int64], _ layout: EntityLayout, _ control: FetchControl?) throws -> [Row] {
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl? = nil) throws -> [Row] {
         // One transaction reads them, so that the rows are of one commit, and SQLite takes its locks once.
         try read(layout, isSnapshot: keys.count > 1, control: control) {
             try $0.rows(keys, $1, $2, stamp: CoarseClock.now)
         } ?? []
     }
 
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        guard let entity = file.mapping.entity(modelNumber: owner.entity) else { return [] }
-        OperationTally.current?.pointee.faults += 1
-        return try OperationTally.timingStore {
-            try SQLiteBoundary.run(.reading, file.url) {
-                try onConnection { try file.queries.members(relationship, entity, of: owner.key, $0) }
-            }
-        }
-    }
-
-    /// Answers a fetch.
+    /// Answers a fetch; returns `nil` if the store does not hold its entity.
     ///
     /// If it is followed, the number of its results is read in the same transaction.
     @inline(__always)
-    private func read<R>(
+    func fetch<R>(
         _ plan: FetchPlan,
         count: (RowQueries, EntityMapping, Connection) throws -> Int,
         answer: (RowQueries, EntityMapping, Connection) throws -> R
@@ -125,30 +156,11 @@ struct SQLiteReading: RowReading {
         }
     }
 
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        try memberships(relationship, owners, nil)
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
-        -> Memberships
-    { try memberships(relationship, owners, control) }
-
-    private func memberships(
-        _ relationship: ToManySlot,
-        _ owners: [ObjectReference],
-        _ control: FetchControl?
-    ) throws -> Memberships {
-        guard let owner = owners.first, let entity = file.mapping.entity(modelNumber: owner.entity),
-            let members = file.mapping.entity(modelNumber: relationship.destinationNumber)
-        else { return Memberships() }
-        return try read(members.layout, isSnapshot: true, control: control) { queries, members, connection in
-            try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
-        } ?? Memberships()
-    }
-
     /// Reads rows of an entity; returns `nil` if the store does not hold it.
+    ///
+    /// `body` runs again if the file was restored from a backup meanwhile, or if a save has replaced external data.
     @inline(__always)
-    private func read<R>(
+    func read<R>(
         _ layout: EntityLayout,
         isSnapshot: Bool = false,
         control: FetchControl? = nil,
@@ -157,31 +169,36 @@ struct SQLiteReading: RowReading {
         guard let entity = file.mapping.entity(layout) else { return nil }
         return try OperationTally.timingStore {
             try SQLiteBoundary.run(.reading, file.url) {
-                let end = EvaluationBudget.end
-                guard control != nil || end != nil else { return try read(entity, isSnapshot, nil, body) }
-                let cancellation = Cancellation(orWhen: end)
-                guard let control else { return try read(entity, isSnapshot, cancellation, body) }
-                return try control.running(stoppedBy: { cancellation.cancel() }) {
-                    try read(entity, isSnapshot, cancellation, body)
+                try cancellable(by: control) { cancellation in
+                    try findingFiles {
+                        try onConnection(isSnapshot, cancellation) { try body(file.queries, entity, $0) }
+                    }
                 }
             }
         }
     }
 
+    // MARK: - The steps of a read
+
+    /// Runs `body` with the cancellation that `control` and the time limit of the request cause; with `nil` if there is
+    /// neither.
     @inline(__always)
-    private func read<R>(
-        _ entity: EntityMapping,
-        _ isSnapshot: Bool,
-        _ cancellation: Cancellation?,
-        _ body: (RowQueries, EntityMapping, Connection) throws -> R
-    ) throws -> R {
+    private func cancellable<R>(by control: FetchControl?, _ body: (Cancellation?) throws -> R) throws -> R {
+        let end = EvaluationBudget.end
+        guard control != nil || end != nil else { return try body(nil) }
+        let cancellation = Cancellation(orWhen: end)
+        guard let control else { return try body(cancellation) }
+        return try control.running(stoppedBy: { cancellation.cancel() }) { try body(cancellation) }
+    }
+
+    /// Runs `body`, and again if files of external data were missing that may have been replaced.
+    @inline(__always)
+    private func findingFiles<R>(_ body: () throws -> R) throws -> R {
         var known: Set<String> = []
         while true {
-            let (result, missed) = try MissedFiles.noting {
-                try onConnection(isSnapshot, cancellation) { try body(file.queries, entity, $0) }
-            }
+            let (result, missed) = try MissedFiles.noting(body)
             guard !missed.isEmpty else { return result }
-            guard snapshot == nil else { throw MissedFiles.error(missed, file.url) }
+            guard isNewest else { throw MissedFiles.error(missed, file.url) }
             // A save may have replaced an external file after the row was read; the present row names the new one. If a
             // file is missing again it is lost, and reads as nil.
             if missed.isSubset(of: known) { return result }
@@ -191,7 +208,7 @@ struct SQLiteReading: RowReading {
 
     /// Runs `body` on a connection of the pool, or on that of the held version.
     @inline(__always)
-    private func onConnection<R>(
+    func onConnection<R>(
         _ isSnapshot: Bool = false,
         _ cancellation: Cancellation? = nil,
         _ body: (Connection) throws -> R

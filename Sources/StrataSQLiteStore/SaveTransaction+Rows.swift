@@ -7,8 +7,7 @@ import StrataSQLite
 
 /// A value that is kept in a file.
 struct ExternalValue: Hashable {
-    let root: Int
-    let key: Int64
+    let row: RowName
     let slot: Int
 }
 
@@ -191,7 +190,7 @@ extension SaveTransaction {
                     try statement.bind(data, at: column.parameter)
                     continue
                 }
-                let value = ExternalValue(root: entity.rootNumber, key: key, slot: column.slot)
+                let value = ExternalValue(row: RowName(root: entity.rootNumber, key: key), slot: column.slot)
                 try statement.bind(try tagged(data, value), at: column.parameter)
             }
         }

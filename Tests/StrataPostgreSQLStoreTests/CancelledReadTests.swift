@@ -15,14 +15,16 @@ import Testing
 
 extension ServerStack {
     /// Counts the cities that a read finds, on a separate thread, unless the read is cancelled.
-    func reading(_ reading: PostgreSQLReading, _ control: FetchControl) -> Errand<Int> {
+    ///
+    /// The newest data are read, or those of a version.
+    func reading(_ control: FetchControl, at version: PinnedPostgreSQLVersion? = nil) -> Errand<Int> {
         Errand { [self] in
             var specification = FetchSpecification()
             specification.entity = coordinator.managedObjectModel.entitiesByName["City"]
             let store = try require(coordinator.openStores.first)
             var plan = try FetchPlanner(model: context().model).plan(specification).asked(ofStore: store.number)
             plan.control = control
-            return try reading.rows(for: plan).count
+            return try (version ?? store.rows as any RowSource).rows(for: plan).count
         }
     }
 }
@@ -51,7 +53,7 @@ struct CancelledReadTests {
         let pinned = try PinnedStack(Self.options)
         let taken = try pinned.database.pool.take()
         let control = FetchControl()
-        let read = pinned.stack.reading(PostgreSQLReading(pinned.database), control)
+        let read = pinned.stack.reading(control)
         try read.cancel(by: control) { pinned.database.pool.waiterCount == 1 }
         pinned.database.pool.give(back: taken)
         try expectEqual(pinned.stack.cities(), [])
@@ -63,12 +65,11 @@ struct CancelledReadTests {
         let version = try pinned.version()
         let taken = try pinned.database.pool.take()
         let control = FetchControl()
-        let reading = PostgreSQLReading(pinned.database, at: version)
         try version.read { _ in
-            try pinned.stack.reading(reading, control).cancel(by: control) { version.waiterCount == 1 }
+            try pinned.stack.reading(control, at: version).cancel(by: control) { version.waiterCount == 1 }
         }
         pinned.database.pool.give(back: taken)
-        try expectEqual(pinned.stack.reading(reading, FetchControl()).wait(), 1)
+        try expectEqual(pinned.stack.reading(FetchControl(), at: version).wait(), 1)
     }
 
     @Test func `those that wait on the server for a lock, whose connection serves the next one`() throws {
@@ -80,12 +81,11 @@ struct CancelledReadTests {
             let sql = "SELECT pid::bigint FROM pg_catalog.pg_locks WHERE relation = 'city'::regclass AND NOT granted"
             return try session.query(sql).rows.map { $0.int64(0) }
         }
-        let reading = PostgreSQLReading(pinned.database)
         var processes: Set<Int64> = []
         for _ in 1...2 {
             try session.command("BEGIN; LOCK TABLE city IN ACCESS EXCLUSIVE MODE")
             let control = FetchControl()
-            try pinned.stack.reading(reading, control).cancel(by: control) {
+            try pinned.stack.reading(control).cancel(by: control) {
                 let found = try waiters()
                 processes.formUnion(found)
                 return !found.isEmpty
@@ -93,7 +93,7 @@ struct CancelledReadTests {
             // Only the cancellation can stop it, since the table stays locked.
             try waitUntil { try waiters().isEmpty }
             try session.command("COMMIT")
-            try expectEqual(pinned.stack.reading(reading, FetchControl()).wait(), 1)
+            try expectEqual(pinned.stack.reading(FetchControl()).wait(), 1)
         }
         expectEqual(processes.count, 1)
     }

@@ -92,7 +92,7 @@ struct CapabilityTests {
         let stack = try ServerStack(lacking.url)
         try stack.insert("Rome")
         let database = try stack.database
-        let version = try PostgreSQLVersion.newest(database, mayBeReplica: false)
+        let version = try PinnedPostgreSQLVersion.newest(database, mayBeReplica: false)
         try stack.insert("Oslo")
         let count = "SELECT count(*) FROM city"
         let second = Noted<Int64>()
@@ -126,11 +126,11 @@ struct CapabilityTests {
         let schema = database.pool.target.quotedSchema
         try lacking.run("REVOKE SELECT ON \(schema).strata_store FROM app")
         let error = expectThrows(PostgreSQLError.self) {
-            _ = try PostgreSQLVersion.newest(database, mayBeReplica: false)
+            _ = try PinnedPostgreSQLVersion.newest(database, mayBeReplica: false)
         }
         expectEqual(error?.sqlState, "42501")
         try lacking.run("GRANT SELECT ON \(schema).strata_store TO app")
-        let version = try PostgreSQLVersion.newest(database, mayBeReplica: false)
+        let version = try PinnedPostgreSQLVersion.newest(database, mayBeReplica: false)
         // Another read of the version runs at the same time, and does not wait.
         let count = "SELECT count(*) FROM city"
         try version.read { connection in

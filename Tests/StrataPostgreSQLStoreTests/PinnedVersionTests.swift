@@ -33,8 +33,8 @@ final class PinnedStack: Sendable {
         return connection
     }
 
-    func version(ageLimit: Double? = nil) throws -> PostgreSQLVersion {
-        try PostgreSQLVersion.newest(database, mayBeReplica: false, ageLimit: ageLimit)
+    func version(ageLimit: Double? = nil) throws -> PinnedPostgreSQLVersion {
+        try PinnedPostgreSQLVersion.newest(database, mayBeReplica: false, ageLimit: ageLimit)
     }
 
     /// The number of sessions that hold a version: each has read the store's metadata in its open transaction.
@@ -195,11 +195,11 @@ struct PinnedVersionTests {
 
     @Test func `a name that another session has given by now is no snapshot of the version`() throws {
         let (exporter, reader) = (try Server.connection(), try Server.connection())
-        func exported(_ columns: String) throws -> ExportedSnapshot {
-            try require(ExportedSnapshot(exporter.query("SELECT \(columns)")[0], from: 0))
+        func exported(_ columns: String) throws -> PinnedSnapshotName {
+            try require(PinnedSnapshotName(exporter.query("SELECT \(columns)")[0], from: 0))
         }
         try exporter.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        try expectEqual(reader.answer(exported(ExportedSnapshot.columns).begin(on: reader)).rowCount, 1)
+        try expectEqual(reader.answer(exported(PinnedSnapshotName.columns).begin(on: reader)).rowCount, 1)
         try reader.rollback()
         let stranger = "pg_catalog.pg_export_snapshot(), pg_catalog.pg_backend_pid()::bigint, 0::bigint"
         try expectEqual(reader.answer(exported(stranger).begin(on: reader)).rowCount, 0)
@@ -481,7 +481,7 @@ struct PinnedVersionTests {
         )
         try stack.insert("Rome")
         let database = try stack.database
-        let version = try PostgreSQLVersion.newest(database, mayBeReplica: true)
+        let version = try PinnedPostgreSQLVersion.newest(database, mayBeReplica: true)
         expect(version.isOfReplica)
         try stack.insert("Oslo")
         try replica.catchUp(with: primary)
@@ -499,7 +499,7 @@ struct PinnedVersionTests {
             expect(process != held.serverProcess)
             expectEqual(told, [1, 1])
         }
-        let old = try PostgreSQLVersion.newest(database, mayBeReplica: true, ageLimit: 0.5)
+        let old = try PinnedPostgreSQLVersion.newest(database, mayBeReplica: true, ageLimit: 0.5)
         expect(old.isOfReplica)
         let session = try replica.connection()
         try wait { (try? PinnedStack.holders(session)) == 1 }

@@ -162,7 +162,7 @@ struct PoolerTests {
     @Test func `readers of a version take turns, as a pooler may lead anywhere, and it may have an age`() throws {
         let pooler = try Pooler()
         let stack = try ServerStack(pooler.url)
-        let version = try PostgreSQLVersion.newest(stack.database, mayBeReplica: false)
+        let version = try PinnedPostgreSQLVersion.newest(stack.database, mayBeReplica: false)
         let seen = Noted<Bool>()
         let other = try version.read { _ in
             let other = onThread { try version.read { _ in seen.note(true) } }
@@ -174,7 +174,7 @@ struct PoolerTests {
         expectEqual(seen.noted, true)
 
         version.end()
-        let old = try PostgreSQLVersion.newest(stack.database, mayBeReplica: false, ageLimit: 0.5)
+        let old = try PinnedPostgreSQLVersion.newest(stack.database, mayBeReplica: false, ageLimit: 0.5)
         let session = try pooler.direct()
         let sql =
             "SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'relation' AND relation = 'strata_store'::regclass"

@@ -124,7 +124,7 @@ struct StoppedServerTests {
         let processes = try server.freeze()
         defer { server.thaw(processes) }
         let control = FetchControl()
-        let read = stack.reading(PostgreSQLReading(database), control)
+        let read = stack.reading(control)
         // The read has a connection, and waits for the server.
         try read.cancel(by: control) { database.pool.usedCount == 1 }
     }

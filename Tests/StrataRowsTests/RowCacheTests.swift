@@ -18,7 +18,7 @@ struct RowCacheTests {
 
     /// A save that changes row 1, removes it, or leaves it alone.
     private func publish(_ save: RowCache.Read, writes version: Int64? = nil, removes removed: Int64? = nil) {
-        let removals = removed.map { [(root: root, key: Int64(1), version: $0)] } ?? []
+        let removals = removed.map { [(row: RowName(root: root, key: 1), version: $0)] } ?? []
         cache.publish(written: version.map { [row(1, $0)] } ?? [], removed: removals, by: save)
         cache.endRead(save)
     }

@@ -32,7 +32,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         var name: String?
         var coordinator: NSPersistentStoreCoordinator?
         var parent: NSManagedObjectContext?
-        var generation: QueryGeneration?
+        var generation: PinnedGeneration?
     }
 
     private let shared: Locked<Shared>
@@ -303,7 +303,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     /// Lets other threads know which version the context is pinned to.
-    final func share(_ generation: QueryGeneration?) {
+    final func share(_ generation: PinnedGeneration?) {
         // The former version is released outside the lock, since a transaction may end with it.
         let former = shared.withLock { shared in
             defer { shared.generation = generation }
@@ -315,7 +315,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The version that the context is pinned to; `nil` if it sees the newest.
     ///
     /// Any thread may read it.
-    final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
+    final var sharedGeneration: PinnedGeneration? { shared.withLock { $0.generation } }
 
     // MARK: - Making
 

@@ -146,10 +146,8 @@ extension NSManagedObjectContext {
                 tell(listener, kind, start, tally, rows(result), layout, entity(), nil, stack.tally)
                 return result
             } catch {
-                // A read that an asynchronous fetch has yet to make is no outcome.
-                let isOutcome = !(error is PreparedReads.Unanswered)
                 let code = (error as NSError).code
-                tell(isOutcome ? listener : nil, kind, start, tally, 0, layout, entity(), code, stack.tally)
+                tell(listener, kind, start, tally, 0, layout, entity(), code, stack.tally)
                 throw error
             }
         }
@@ -158,7 +156,7 @@ extension NSManagedObjectContext {
     /// Counts an operation for the enclosing one, and reports it to the instrument.
     @inline(never)
     private final func tell(
-        _ listener: Unmanaged<Instrumentation.Listener>?,
+        _ listener: Unmanaged<Instrumentation.Listener>,
         _ kind: CoreDataEvent.Kind,
         _ start: Int64,
         _ tally: UnsafeMutablePointer<OperationTally>,
@@ -170,7 +168,6 @@ extension NSManagedObjectContext {
     ) {
         let duration = tally.pointee.end(start)
         if let outer { outer.pointee.add(tally.pointee.withoutWaits) }
-        guard let listener else { return }
         let event = CoreDataEvent(
             kind: kind,
             nanoseconds: duration,

@@ -15,8 +15,7 @@ struct InMemoryBatch {
     var reordered = ReorderedOwners()
 
     private struct Noted: Hashable {
-        let root: Int
-        let key: Int64
+        let row: RowName
         let isFollowed: Bool
     }
 
@@ -89,7 +88,8 @@ struct InMemoryBatch {
     mutating func noteMembers(of owner: Int64, _ relationship: Relationship) {
         let root = relationship.entity.rootNumber
         guard let row = row(owner, root: root) else { return }
-        guard noted.insert(Noted(root: root, key: owner, isFollowed: relationship.isOrdered)).inserted else { return }
+        let note = Noted(row: RowName(row), isFollowed: relationship.isOrdered)
+        guard noted.insert(note).inserted else { return }
         if relationship.isOrdered {
             put(successor(of: row))
             changes.followed.add(owner, row.layout, properties: [relationship.name])

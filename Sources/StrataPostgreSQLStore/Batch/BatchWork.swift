@@ -32,15 +32,6 @@ final class BatchWork {
 
     var queries: RowQueries { database.queries }
 
-    /// A row by its hierarchy and its key.
-    struct RowName: Hashable {
-        let root: Int
-        let key: Int64
-
-        init(_ row: Row) { (root, key) = (row.layout.rootNumber, row.key) }
-        init(root: Int, key: Int64) { (self.root, self.key) = (root, key) }
-    }
-
     /// A to-many relationship by the entity that declares it, and its name.
     private struct MembersName: Hashable {
         let relationship: ObjectIdentifier

@@ -6,39 +6,102 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Answers reads, from the data that is committed when they are made, or from one version that is held.
-///
-/// Any thread may use it. If an answer takes several statements, then they see one snapshot.
-struct PostgreSQLReading: RowReading {
-    let database: OpenDatabase
-    /// The version; `nil` for the newest.
-    let version: PostgreSQLVersion?
+/// A source whose rows are in a database of PostgreSQL.
+protocol PostgreSQLSource: RowSource {
+    /// The way to read the database at this moment.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if it cannot be read any more.
+    var reading: PostgreSQLReading { get throws }
+}
 
-    init(_ database: OpenDatabase, at version: PostgreSQLVersion? = nil) {
-        self.database = database
-        self.version = version
-    }
-
-    func rows(for plan: FetchPlan) throws -> [Row] {
-        let rows = try fetch(plan) { try $0.rows(for: plan, $1) }
+extension PostgreSQLSource {
+    package func rows(for plan: FetchPlan) throws -> [Row] {
+        let rows = try reading.fetch(plan) { try $0.rows(for: plan, $1) }
         OperationTally.current?.pointee.rows += rows.count
         return rows
     }
 
-    func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        let references = try fetch(plan) { try $0.references(for: plan, $1) }
+    package func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        let references = try reading.fetch(plan) { try $0.references(for: plan, $1) }
         OperationTally.current?.pointee.rows += references.count
         return references
     }
 
-    func count(for plan: FetchPlan) throws -> Int {
-        try plan.evaluating {
-            let isSnapshot = try statement(plan)?.standsAlone == false
-            return try read(plan.control, isSnapshot: isSnapshot, plan.timeLimit) { try $0.count(for: plan) }
+    package func count(for plan: FetchPlan) throws -> Int {
+        let reading = try reading
+        return try plan.evaluating {
+            let isSnapshot = try reading.statement(plan)?.standsAlone == false
+            return try reading.read(plan.control, isSnapshot: isSnapshot, plan.timeLimit) { try $0.count(for: plan) }
         }
     }
 
-    func cursor(for plan: FetchPlan) throws -> any RowCursor {
+    package func cursor(for plan: FetchPlan) throws -> any RowCursor { try reading.cursor(for: plan) }
+
+    package func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        let reading = try reading
+        let values = try plan.rows.evaluating {
+            let follows = plan.rows.control?.wantsCount ?? false
+            let isSnapshot = follows || !reading.database.queries.standsAlone(plan)
+            return try reading.read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) { source in
+                if follows, let control = plan.rows.control {
+                    control.expect(try control.counting { try source.count(for: plan) })
+                }
+                return try source.values(for: plan)
+            }
+        }
+        OperationTally.current?.pointee.rows += values.count
+        return values
+    }
+
+    package func count(for plan: DictionaryPlan) throws -> Int {
+        // Without groups there is one result for each row.
+        guard plan.grouping != nil else { return try count(for: plan.rows) }
+        let reading = try reading
+        return try plan.rows.evaluating {
+            let isSnapshot = !reading.database.queries.standsAlone(plan)
+            return try reading.read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) {
+                try $0.count(for: plan)
+            }
+        }
+    }
+
+    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        let reading = try reading
+        OperationTally.current?.pointee.faults += 1
+        return try reading.read(nil, isSnapshot: false) { try $0.row(forKey: key, in: layout) }
+    }
+
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
+        try reading.read(control, isSnapshot: false) { try $0.rows(forKeys: keys, in: layout) }
+    }
+
+    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        let reading = try reading
+        OperationTally.current?.pointee.faults += 1
+        return try reading.read(nil, isSnapshot: false) { try $0.members(of: relationship, ownedBy: owner) }
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?)
+        throws -> Memberships
+    {
+        try reading.read(control, isSnapshot: false) { try $0.memberships(of: relationship, ownedBy: owners) }
+    }
+}
+
+/// Reads a database, either the data that is committed when it is asked, or one version that is held.
+///
+/// Any thread may use it. If an answer takes several statements, then they see one snapshot.
+struct PostgreSQLReading: Sendable {
+    let database: OpenDatabase
+    /// The version; `nil` for the newest.
+    let version: PinnedPostgreSQLVersion?
+
+    init(_ database: OpenDatabase, at version: PinnedPostgreSQLVersion? = nil) {
+        self.database = database
+        self.version = version
+    }
+
+    fileprivate func cursor(for plan: FetchPlan) throws -> any RowCursor {
         if version == nil, plan.control?.mayReadReplica == true, database.replicas != nil {
             let position = plan.control?.position
             if let cursor = try? newestCursor(for: plan, mayBeReplica: true) {
@@ -56,70 +119,17 @@ struct PostgreSQLReading: RowReading {
         // The rows belong to the moment at which they are listed.
         let version =
             try version ?? database.versions.hold(database, mayBeReplica: mayBeReplica, ageLimit: nil)
-        let reading = PostgreSQLReading(database, at: version)
-        return PostgreSQLCursor(try reading.references(for: plan), plan.layout, reading)
-    }
-
-    func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        let values = try plan.rows.evaluating {
-            let follows = plan.rows.control?.wantsCount ?? false
-            let isSnapshot = follows || !database.queries.standsAlone(plan)
-            return try read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) { source in
-                if follows, let control = plan.rows.control {
-                    control.expect(try control.counting { try source.count(for: plan) })
-                }
-                return try source.values(for: plan)
-            }
-        }
-        OperationTally.current?.pointee.rows += values.count
-        return values
-    }
-
-    func count(for plan: DictionaryPlan) throws -> Int {
-        // Without groups there is one result for each row.
-        guard plan.grouping != nil else { return try count(for: plan.rows) }
-        return try plan.rows.evaluating {
-            let isSnapshot = !database.queries.standsAlone(plan)
-            return try read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) { try $0.count(for: plan) }
-        }
-    }
-
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        OperationTally.current?.pointee.faults += 1
-        return try read(nil, isSnapshot: false) { try $0.row(forKey: key, in: layout) }
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        try read(nil, isSnapshot: false) { try $0.rows(forKeys: keys, in: layout) }
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
-        try read(control, isSnapshot: false) { try $0.rows(forKeys: keys, in: layout) }
-    }
-
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        OperationTally.current?.pointee.faults += 1
-        return try read(nil, isSnapshot: false) { try $0.members(of: relationship, ownedBy: owner) }
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        try read(nil, isSnapshot: false) { try $0.memberships(of: relationship, ownedBy: owners) }
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
-        throws -> Memberships
-    {
-        try read(control, isSnapshot: false) { try $0.memberships(of: relationship, ownedBy: owners) }
+        return PostgreSQLCursor(try version.references(for: plan), plan.layout, version)
     }
 
     // MARK: - On a connection
 
     /// The statement of a fetch; `nil` if the store does not hold the entity.
-    private func statement(_ plan: FetchPlan) throws -> FetchStatement? {
+    fileprivate func statement(_ plan: FetchPlan) throws -> FetchStatement? {
         try database.mapping.entity(plan.layout).map { try database.queries.statement(plan, $0) }
     }
 
-    private func fetch<R>(_ plan: FetchPlan, _ body: (SnapshotSource, FetchStatement?) throws -> R) throws -> R {
+    fileprivate func fetch<R>(_ plan: FetchPlan, _ body: (SnapshotSource, FetchStatement?) throws -> R) throws -> R {
         try plan.evaluating {
             let follows = plan.control?.wantsCount ?? false
             let statement = try statement(plan)
@@ -133,7 +143,7 @@ struct PostgreSQLReading: RowReading {
         }
     }
 
-    private func read<R>(
+    fileprivate func read<R>(
         _ control: FetchControl?,
         isSnapshot: Bool,
         _ timeLimit: TimeInterval? = nil,
@@ -234,15 +244,15 @@ extension Connection {
 final class PostgreSQLCursor: RowCursor {
     private var references: [ObjectReference]
     private let layout: EntityLayout
-    private var reading: PostgreSQLReading
+    private var version: PinnedPostgreSQLVersion
     private var position = 0
     /// Makes another cursor if the version ends before any row was handed out; `nil` if that is not possible.
     var startAgain: (() throws -> PostgreSQLCursor)?
 
-    init(_ references: [ObjectReference], _ layout: EntityLayout, _ reading: PostgreSQLReading) {
+    init(_ references: [ObjectReference], _ layout: EntityLayout, _ version: PinnedPostgreSQLVersion) {
         self.references = references
         self.layout = layout
-        self.reading = reading
+        self.version = version
     }
 
     func next(_ count: Int) throws -> [Row] {
@@ -253,7 +263,7 @@ final class PostgreSQLCursor: RowCursor {
         } catch let error as CocoaError where error.code == .persistentStoreOperation {
             guard let other = try again?() else { throw error }
             references = other.references
-            reading = other.reading
+            version = other.version
             position = 0
             return try read(count)
         }
@@ -264,7 +274,7 @@ final class PostgreSQLCursor: RowCursor {
             let keys = references[position...].prefix(count).map(\.key)
             position += keys.count
             let rows = Dictionary(
-                try reading.rows(forKeys: keys, in: layout).map { ($0.key, $0) },
+                try version.rows(forKeys: keys, in: layout).map { ($0.key, $0) },
                 uniquingKeysWith: { first, _ in first }
             )
             let found = keys.compactMap { rows[$0] }

@@ -106,14 +106,14 @@ final class Replicas: Sendable {
     ///   - limit: The number of seconds after which the transaction ends; `nil` for never.
     /// - Returns: The connection, and the snapshot for others.
     /// - Throws: Errors that the replicas have not caused.
-    func heldSnapshot(_ database: OpenDatabase, for limit: Double?) throws -> HeldSnapshot? {
+    func heldSnapshot(_ database: OpenDatabase, for limit: Double?) throws -> PinnedSnapshot? {
         try onMember { member in
             let connection = try member.pool.lend()
             guard try begin(member, database, connection, nil) else {
                 member.pool.takeBack(connection)
                 return nil
             }
-            return try HeldSnapshot(
+            return try PinnedSnapshot(
                 connection,
                 member.pool,
                 for: limit,

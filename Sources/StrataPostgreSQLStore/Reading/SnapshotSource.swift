@@ -93,7 +93,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         return try queries.row(key, entity, connection)
     }
 
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
         guard let entity = queries.mapping.entity(layout) else { return [] }
         return try queries.rows(keys, entity, connection)
     }
@@ -103,7 +103,9 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         return try queries.members(relationship, entity, of: owner.key, connection)
     }
 
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?) throws
+        -> Memberships
+    {
         guard let owner = owners.first, let entity = queries.mapping.entity(modelNumber: owner.entity) else {
             return Memberships()
         }

@@ -78,7 +78,7 @@ package struct Batch {
 /// New rows, and the rule for those that break a uniqueness constraint.
 package struct BatchInsertion {
     package let layout: EntityLayout
-    package var rows: any BatchRowSource
+    package var rows: any GivenRows
     package let upsert: Upsert
     /// Stops the insertion, and follows its writing; `nil` if nothing can do so.
     package var control: FetchControl?
@@ -87,7 +87,7 @@ package struct BatchInsertion {
 
     package init(
         layout: EntityLayout,
-        rows: any BatchRowSource,
+        rows: any GivenRows,
         upsert: Upsert,
         control: FetchControl? = nil,
         making: FetchControl? = nil

@@ -8,7 +8,7 @@ import StrataKeys
 /// without a name, which the system removes when the process ends.
 ///
 /// One thread uses it, the one that executes the request.
-package final class RowSpool: BatchRowSource {
+package final class RowSpool: GivenRows {
     private static let pieceSize = 1 << 20
 
     private let layout: EntityLayout

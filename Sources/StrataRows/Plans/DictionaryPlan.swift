@@ -106,8 +106,10 @@ extension DictionaryPlan {
     /// The plan for the part that each of several stores may contribute: the columns, then the values to sort by.
     package var firstPart: DictionaryPlan {
         let keys = (rows.sort?.terms ?? []).map { DictionaryColumn(hidden: $0.expression) }
+        var rows = rows.firstPart
+        rows.identity = .first(surplus: 0)
         return DictionaryPlan(
-            rows: rows.firstPart,
+            rows: rows,
             columns: columns + keys,
             grouping: nil,
             variableCount: variableCount
@@ -116,8 +118,10 @@ extension DictionaryPlan {
 
     /// The plan for values of each row, in any order.
     package func values(of expressions: [ResolvedExpression]) -> DictionaryPlan {
-        DictionaryPlan(
-            rows: rows.unordered,
+        var rows = rows.unordered
+        rows.identity = .unordered
+        return DictionaryPlan(
+            rows: rows,
             // A store cannot select nothing. If only the groups matter, the number of rows is enough.
             columns: (expressions.isEmpty ? [.object(ResolvedPath(variable: 0))] : expressions)
                 .map { DictionaryColumn(hidden: $0) },

@@ -17,6 +17,8 @@ package struct FetchPlan {
     /// The most rows; 0 for no limit.
     package let limit: Int
     package let offset: Int
+    /// Which one of a request's plans this is.
+    package internal(set) var identity = Identity.whole
     /// The number by which the predicate identifies the objects of the store; 0 if there can be none.
     package var storeNumber = 0
     /// The request that the plan was made of, which custom stores receive; `nil` for a plan without one.
@@ -35,6 +37,20 @@ package struct FetchPlan {
     ///
     /// A store may leave them out, but need not.
     package var skipped: SkippedRows?
+
+    /// Tells the plans that are made of one request from one another.
+    ///
+    /// Two plans of a request that have the same identity ask the same question.
+    package enum Identity: Hashable, Sendable {
+        /// The request as it is.
+        case whole
+        /// All objects of the entity, in any order.
+        case unfiltered
+        /// All matching objects, in any order.
+        case unordered
+        /// The matching objects up to the end of the request's window, and so many more.
+        case first(surplus: Int)
+    }
 
     package init(
         layout: EntityLayout,
@@ -78,19 +94,37 @@ package struct FetchPlan {
 
 extension FetchPlan {
     /// The plan for all objects of the entity, unsorted.
-    package var unfiltered: FetchPlan { with(predicate: nil, sort: nil, limit: 0, offset: 0) }
+    package var unfiltered: FetchPlan {
+        predicate == nil ? unordered : part(.unfiltered, predicate: nil, sort: nil, limit: 0)
+    }
 
     /// The plan without order, limit and offset, for counting.
-    package var unordered: FetchPlan { with(predicate: predicate, sort: nil, limit: 0, offset: 0) }
+    package var unordered: FetchPlan {
+        sort == nil && !isWindowed ? self : part(.unordered, predicate: predicate, sort: nil, limit: 0)
+    }
 
     /// The plan for the rows that one of several stores may contribute.
-    package var firstPart: FetchPlan {
-        with(predicate: predicate, sort: sort, limit: limit > 0 ? end : 0, offset: 0)
-    }
+    package var firstPart: FetchPlan { widened(by: 0) }
 
     /// The plan for an answer of which the caller will put aside up to `count` rows.
     package func widened(by count: Int) -> FetchPlan {
-        with(predicate: predicate, sort: sort, limit: limit > 0 ? end.addingWithoutOverflow(count) : 0, offset: 0)
+        let surplus = limit > 0 ? count : 0
+        guard surplus > 0 || offset > 0 else { return self }
+        var all = surplus
+        if case .first(let earlier) = identity { all = earlier.addingWithoutOverflow(surplus) }
+        return part(
+            .first(surplus: all),
+            predicate: predicate,
+            sort: sort,
+            limit: limit > 0 ? end.addingWithoutOverflow(surplus) : 0
+        )
+    }
+
+    /// The plan for another part of the answer to the same request, from its first row on.
+    private func part(_ identity: Identity, predicate: ResolvedPredicate?, sort: ResolvedSort?, limit: Int) -> FetchPlan {
+        var plan = with(predicate: predicate, sort: sort, limit: limit, offset: 0)
+        plan.identity = identity
+        return plan
     }
 
     /// The plan for rows of the same entities, with another predicate, order, limit and offset.

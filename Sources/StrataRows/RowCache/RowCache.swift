@@ -28,7 +28,7 @@ package final class RowCache: Sendable {
         /// Removed keys.
         ///
         /// Each is kept as long as a read or save is under way that began before the removal.
-        var removals: [RemovedKey: Removal] = [:]
+        var removals: [RowName: Removal] = [:]
         /// The roots of hierarchies of which all rows were forgotten; kept as long as `removals`.
         var forgottenRoots: [Int: UInt64] = [:]
         /// The time at which all rows of all hierarchies were forgotten; 0 for never.
@@ -50,11 +50,6 @@ package final class RowCache: Sendable {
         var sweepAt = RowCache.defaultLimit
         var hits = 0
         var misses = 0
-    }
-
-    struct RemovedKey: Hashable {
-        let root: Int
-        let key: Int64
     }
 
     struct Removal {
@@ -201,7 +196,7 @@ package final class RowCache: Sendable {
     ///   - written: New and changed rows.
     ///   - removed: Deleted rows, with the version that was removed.
     ///   - save: The save. It began before its changes were handed to the store, and is still under way.
-    package func publish(written: [Row], removed: [(root: Int, key: Int64, version: Int64)], by save: Read) {
+    package func publish(written: [Row], removed: [(row: RowName, version: Int64)], by save: Read) {
         state.withLock { state in
             state.commit += 1
             let mayBeOvertaken = state.commit > save.commit + 1
@@ -234,7 +229,8 @@ package final class RowCache: Sendable {
                 state.bytes += row.unsafe.size
             }
             if !removed.isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
-            for (root, key, version) in removed {
+            for (row, version) in removed {
+                let (root, key) = (Int(row.root), row.key)
                 // The row may have come back, with a higher version.
                 if let known = state.tables[root]?[key], known.header.version > version { continue }
                 if state.tables[root]?.remove(key) != nil { state.noteRemoval() }
@@ -327,7 +323,7 @@ extension RowCache.State {
                 continue
             }
             if isForgotten || !removals.isEmpty {
-                let removed = removals[RowCache.RemovedKey(root: root, key: key)]?.commit ?? 0
+                let removed = removals[RowName(root: root, key: key)]?.commit ?? 0
                 if isForgotten || removed > read.commit {
                     guard table[key] != nil else { continue }
                     wasTold = removed > read.commit
@@ -366,14 +362,14 @@ extension RowCache.State {
 
     /// Whether a row was removed since a read began.
     fileprivate func removed(_ key: Int64, _ root: Int, since read: RowCache.Read) -> Bool {
-        guard let removed = removals[RowCache.RemovedKey(root: root, key: key)] else { return false }
+        guard let removed = removals[RowName(root: root, key: key)] else { return false }
         return removed.commit > read.commit
     }
 
     /// Whether a later commit, which was published earlier, has removed or may have changed a row of a save.
     fileprivate func wasOvertaken(_ row: Row, _ root: Int, _ save: RowCache.Read) -> Bool {
         if forgot(root, since: save) { return true }
-        guard let removed = removals[RowCache.RemovedKey(root: root, key: row.key)], removed.commit > save.commit else {
+        guard let removed = removals[RowName(root: root, key: row.key)], removed.commit > save.commit else {
             return false
         }
         return row.version <= removed.version
@@ -383,7 +379,7 @@ extension RowCache.State {
     ///
     /// If a key has two, the one with the higher version is kept.
     fileprivate mutating func remember(_ key: Int64, _ root: Int, _ version: Int64) {
-        let name = RowCache.RemovedKey(root: root, key: key)
+        let name = RowName(root: root, key: key)
         removals[name] = RowCache.Removal(commit: commit, version: max(version, removals[name]?.version ?? .min))
     }
 }

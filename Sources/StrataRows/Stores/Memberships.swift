@@ -26,7 +26,9 @@ package struct Memberships {
 }
 
 extension RowSource {
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?) throws
+        -> Memberships
+    {
         var result = Memberships()
         var keys: Set<Int64> = []
         for owner in owners {
@@ -35,7 +37,7 @@ extension RowSource {
             keys.formUnion(members.lazy.map(\.key))
         }
         guard !keys.isEmpty, let layout = relationship.relationship.destination else { return result }
-        result.rows = try rows(forKeys: Array(keys), in: layout)
+        result.rows = try rows(forKeys: Array(keys), in: layout, control: control)
         return result
     }
 }

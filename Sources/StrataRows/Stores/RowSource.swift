@@ -1,9 +1,9 @@
 import StrataKeys
 
-/// The questions that a reader of rows may ask.
+/// Answers questions about rows: a store, or one version of its rows.
 ///
 /// Every member may be called on any thread, and several at once.
-package protocol RowReading: Sendable {
+package protocol RowSource: AnyObject, Sendable {
     /// Answers a fetch with whole rows, in the order asked for.
     ///
     /// - Throws: A `CocoaError` that is specific to the store (134180 for SQLite), or one that names what the store
@@ -39,7 +39,14 @@ package protocol RowReading: Sendable {
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
 
     /// Reads many rows of one hierarchy, in any order; missing ones are left out.
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row]
+    ///
+    /// - Parameters:
+    ///   - keys: The keys of the rows.
+    ///   - layout: A layout of the keys' hierarchy.
+    ///   - control: Stops the read if the store can be interrupted.
+    /// - Returns: The rows, each in the layout of its entity.
+    /// - Throws: Errors of the store.
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row]
 
     /// Reads the destinations of a to-many relationship, in their order if it is ordered.
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference]
@@ -47,28 +54,27 @@ package protocol RowReading: Sendable {
     /// Reads the destinations of a to-many relationship of many owners, with one query if the store has queries.
     ///
     /// A store need not implement it: the extension asks for each owner.
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships
-
-    /// Reads rows as ``rows(forKeys:in:)``; `control` stops the read if the store can be interrupted.
-    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row]
-
-    /// Reads members as ``memberships(of:ownedBy:)``; `control` stops the read if the store can be interrupted.
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+    ///
+    /// - Parameters:
+    ///   - relationship: The relationship.
+    ///   - owners: The owners, all of one hierarchy.
+    ///   - control: Stops the read if the store can be interrupted.
+    /// - Returns: The members of each owner.
+    /// - Throws: Errors of the store.
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?) throws
         -> Memberships
 }
 
-/// Answers reads: a store, or one version of its rows.
-package protocol RowSource: RowReading, AnyObject {}
-
 extension RowSource {
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
-        try rows(forKeys: keys, in: layout)
+    /// Reads many rows of one hierarchy; nothing stops the read.
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        try rows(forKeys: keys, in: layout, control: nil)
     }
 
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
-        throws
-        -> Memberships
-    { try memberships(of: relationship, ownedBy: owners) }
+    /// Reads the destinations of a to-many relationship of many owners; nothing stops the read.
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        try memberships(of: relationship, ownedBy: owners, control: nil)
+    }
 }
 
 /// Answers in place of a store that does not exist in the reader's version: it contains nothing.
@@ -82,9 +88,9 @@ package final class NoRows: RowSource {
     package func values(for plan: DictionaryPlan) -> FetchedValues { FetchedValues(width: plan.columns.count) }
     package func count(for plan: DictionaryPlan) -> Int { 0 }
     package func row(forKey key: Int64, in layout: EntityLayout) -> Row? { nil }
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout) -> [Row] { [] }
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) -> [Row] { [] }
     package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) -> [ObjectReference] { [] }
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) -> Memberships {
-        Memberships()
-    }
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?)
+        -> Memberships
+    { Memberships() }
 }

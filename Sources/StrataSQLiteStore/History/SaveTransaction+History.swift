@@ -3,28 +3,22 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// A row by its hierarchy and its key.
-struct HistoryRowName: Hashable {
-    let root: Int
-    let key: Int64
-}
-
 /// Rows that a save changes besides those of its change set.
 ///
 /// They are owners of changed to-many relationships, rows that triggers have changed, and rows released from deleted
 /// ones.
 struct TouchedRows {
     private(set) var isEmpty = true
-    private var masks: [HistoryRowName: (entity: EntityMapping, mask: HistoryMask)] = [:]
+    private var masks: [RowName: (entity: EntityMapping, mask: HistoryMask)] = [:]
 
     mutating func touch(_ key: Int64, _ entity: EntityMapping, _ mask: HistoryMask) {
         isEmpty = false
-        masks[HistoryRowName(root: entity.rootNumber, key: key), default: (entity, mask)].mask.formUnion(mask)
+        masks[RowName(root: entity.rootNumber, key: key), default: (entity, mask)].mask.formUnion(mask)
     }
 
     /// Removes and returns the entry of a row, because the row is recorded now or was recorded before.
     mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
-        masks.removeValue(forKey: HistoryRowName(root: entity.rootNumber, key: key))?.mask
+        masks.removeValue(forKey: RowName(root: entity.rootNumber, key: key))?.mask
     }
 
     /// Records the remaining rows in the order of their keys.
@@ -66,15 +60,15 @@ extension SaveTransaction {
             touched.touch(key, entity, history.places(entity).mask(toMany: owner.relationships))
         }
         // The row may be of a sub-entity. The rows that are read again show which.
-        var relationships: [HistoryRowName: [String]] = [:]
+        var relationships: [RowName: [String]] = [:]
         for row in released {
-            relationships[HistoryRowName(root: row.entity.rootNumber, key: row.key), default: []].append(
+            relationships[RowName(root: row.entity.rootNumber, key: row.key), default: []].append(
                 row.relationship
             )
         }
         for row in result.reread {
             let entity = try entity(row.layout)
-            let names = relationships[HistoryRowName(root: entity.rootNumber, key: row.key)] ?? []
+            let names = relationships[RowName(root: entity.rootNumber, key: row.key)] ?? []
             touched.touch(row.key, entity, history.places(entity).mask(names: names))
             touched.touch(row.key, entity, history.places(entity).derivedMask)
         }

@@ -65,7 +65,7 @@ struct BatchCacheTests {
         expect(!cache.renew(&old, root: root, read: read))
         // A removal from before is not forgotten with the rows.
         let save = cache.beginRead()
-        cache.publish(written: [], removed: [(root, 1, 1)], by: save)
+        cache.publish(written: [], removed: [(RowName(root: root, key: 1), 1)], by: save)
         cache.endRead(save)
         cache.removeAll()
         cache.offer(&old, root: root, read: read)

@@ -37,7 +37,7 @@ struct RowSpoolTests {
         let layout = try require(harness.coordinator.managedObjectModel.entitiesByName["Venue"]).layout
         return BatchInsertion(
             layout: layout,
-            rows: DictionaryRowSource(layout, store, objects: objects),
+            rows: GivenDictionaries(layout, store, objects: objects),
             upsert: .fail
         )
     }

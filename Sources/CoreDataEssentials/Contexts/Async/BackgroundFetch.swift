@@ -154,14 +154,20 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
             saves = current
             reads.removeAll()
         }
-        let isLast = overtakenReads >= Self.overtakenReadLimit
-        do {
-            guard isLast else { return .ends(.found(try context.fetch(specification, stores, reads))) }
-            return .ends(.found(try context.fetch(specification, stores, stoppedBy: lastControl)))
-        } catch let read as PreparedReads.Unanswered {
-            return .needs(read)
-        } catch {
-            return .ends(.failed(error))
+        if overtakenReads >= Self.overtakenReadLimit {
+            return ending(Result { try context.fetch(specification, stores, stoppedBy: lastControl) })
+        }
+        let attempt: PreparedReads.Attempt<[Element]> = reads.attempt { try context.fetch(specification, stores, $0) }
+        switch attempt {
+        case .ended(let result): return ending(result)
+        case .needs(let read): return .needs(read)
+        }
+    }
+
+    private func ending(_ result: Result<[Element], any Error>) -> Round {
+        switch result {
+        case .success(let found): .ends(.found(found))
+        case .failure(let error): .ends(.failed(error))
         }
     }
 

@@ -2,8 +2,8 @@ import StrataRows
 
 /// Answers of stores, read outside of the context's queue, for a fetch that is completed inside its scope.
 ///
-/// Each time an answer has come, the fetch is made again. It throws ``Unanswered`` for the next read that it needs,
-/// until it needs none. So the fetch sees everything that changes in the context meanwhile, especially pending changes,
+/// Each time an answer has come, the fetch is attempted again. It ends at the next read that it needs, until it needs
+/// none. So the fetch sees everything that changes in the context meanwhile, especially pending changes,
 /// just like a fetch that reads from the stores itself. Confined to the context's scope.
 package final class PreparedReads {
     /// Identifies one read among those of the same fetch.
@@ -13,32 +13,16 @@ package final class PreparedReads {
         let kind: Kind
         let store: Int
         let version: Int
-        let isFiltered: Bool
-        let isSorted: Bool
-        let limit: Int
-        let offset: Int
+        /// Identifies the plan of the read among those of the fetch.
+        let plan: FetchPlan.Identity
         /// Identifies a prefetch, by the positions of the steps that lead to it; empty for other reads.
         let path: [Int]
 
-        fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan) {
+        fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan.Identity, path: [Int] = []) {
             self.kind = kind
             self.store = store.index
             version = store.version
-            isFiltered = plan.predicate != nil
-            isSorted = plan.sort != nil
-            limit = plan.limit
-            offset = plan.offset
-            path = []
-        }
-
-        fileprivate init(_ kind: Kind, _ store: OpenStore, _ path: [Int]) {
-            self.kind = kind
-            self.store = store.index
-            version = store.version
-            isFiltered = false
-            isSorted = false
-            limit = 0
-            offset = 0
+            self.plan = plan
             self.path = path
         }
     }
@@ -55,7 +39,9 @@ package final class PreparedReads {
         case askInScope
     }
 
-    /// The fetch needs a read that was not made yet.
+    /// A read that the fetch needs, and that was not made yet.
+    ///
+    /// It is thrown through the fetch, and ``attempt(_:)`` catches it.
     struct Unanswered: Error, @unchecked Sendable {
         // @unchecked Sendable: `read` captures constants only; the resolved predicate of a plan never changes.
         let question: Question
@@ -73,7 +59,7 @@ package final class PreparedReads {
         }
 
         fileprivate init(_ kind: Question.Kind, _ store: OpenStore, _ plan: DictionaryPlan) {
-            self.init(Question(kind, store, plan.rows), store) { control in
+            self.init(Question(kind, store, plan.rows.identity), store) { control in
                 var plan = plan.asked(ofStore: store.number)
                 plan.rows.control = control
                 return switch kind {
@@ -97,7 +83,24 @@ package final class PreparedReads {
         }
     }
 
+    /// The end of an attempt to make the fetch with the answers so far.
+    enum Attempt<Found> {
+        case ended(Result<Found, any Error>)
+        case needs(Unanswered)
+    }
+
     private var answers: [Question: Answer] = [:]
+
+    /// Runs a fetch, which asks these answers in place of the stores.
+    func attempt<Found>(_ fetch: (PreparedReads) throws -> Found) -> Attempt<Found> {
+        do {
+            return .ended(.success(try fetch(self)))
+        } catch let read as Unanswered {
+            return .needs(read)
+        } catch {
+            return .ended(.failure(error))
+        }
+    }
 
     /// Takes in an answer.
     ///
@@ -175,7 +178,7 @@ package final class PreparedReads {
     fileprivate func rows(_ store: OpenStore, forKeys keys: [Int64], in layout: EntityLayout, _ path: [Int]) throws
         -> (rows: [Row], commits: UInt64)?
     {
-        let unanswered = Unanswered(Question(.keyedRows, store, path), store) { control in
+        let unanswered = Unanswered(Question(.keyedRows, store, .whole, path: path), store) { control in
             .keyedRows(try ReadRows(store, forKeys: keys, in: layout, control), of: keys)
         }
         switch answers[unanswered.question] {
@@ -195,7 +198,7 @@ package final class PreparedReads {
         _ store: OpenStore,
         _ path: [Int]
     ) throws -> (found: Memberships, commits: UInt64)? {
-        let unanswered = Unanswered(Question(.memberships, store, path), store) { control in
+        let unanswered = Unanswered(Question(.memberships, store, .whole, path: path), store) { control in
             .memberships(try ReadMemberships(store, slot, owners, memberRoot, control), of: owners)
         }
         switch answers[unanswered.question] {
@@ -284,7 +287,7 @@ struct ReadRows: Sendable {
     {
         began = LastingRead(store)
         root = layout.rootNumber
-        var rows = try store.reader.rows(forKeys: keys, in: layout, control)
+        var rows = try store.reader.rows(forKeys: keys, in: layout, control: control)
         store.offer(&rows, root: root, read: began.read)
         self.rows = rows
     }
@@ -338,7 +341,7 @@ struct ReadMemberships: Sendable {
         _ control: FetchControl
     ) throws {
         began = LastingRead(store)
-        var found = try store.reader.memberships(of: slot, ownedBy: owners, control)
+        var found = try store.reader.memberships(of: slot, ownedBy: owners, control: control)
         store.offer(&found.rows, root: memberRoot, read: began.read)
         self.found = found
     }

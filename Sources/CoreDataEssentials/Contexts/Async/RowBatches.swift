@@ -63,7 +63,7 @@ public struct RowBatches: AsyncSequence, Sendable {
     // Unchecked: a copy, which never changes, of a request whose predicate and sort descriptors are immutable.
     fileprivate let request: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
     fileprivate let coordinator: NSPersistentStoreCoordinator?
-    fileprivate let generation: QueryGeneration?
+    fileprivate let generation: PinnedGeneration?
     fileprivate let mayReadReplica: Bool
     fileprivate let batchSize: Int
 

@@ -89,13 +89,13 @@ extension NSBatchInsertRequest: ExecutableRequest {
         return NSBatchInsertResult(resultType, try context.execute(batch, in: [store]))
     }
 
-    private func source(_ layout: EntityLayout, _ store: OpenStore) throws -> any BatchRowSource {
-        if let managedObjectHandler { return ObjectRowSource(layout, store, handler: managedObjectHandler) }
-        if let dictionaryHandler { return DictionaryRowSource(layout, store, handler: dictionaryHandler) }
+    private func source(_ layout: EntityLayout, _ store: OpenStore) throws -> any GivenRows {
+        if let managedObjectHandler { return GivenObjects(layout, store, handler: managedObjectHandler) }
+        if let dictionaryHandler { return GivenDictionaries(layout, store, handler: dictionaryHandler) }
         guard let objectsToInsert else {
             throw FetchPlanner.refused("A batch insert of \(entityName) has neither objects nor a handler.")
         }
-        return DictionaryRowSource(layout, store, objects: objectsToInsert)
+        return GivenDictionaries(layout, store, objects: objectsToInsert)
     }
 }
 

@@ -30,7 +30,8 @@ extension NSManagedObjectContext {
 
     /// Fetches from answers that stores have given in advance, or by asking the stores now.
     ///
-    /// - Throws: Besides the errors of ``fetch(_:)``, ``PreparedReads/Unanswered`` if `prepared` lacks an answer.
+    /// - Throws: The errors of ``fetch(_:)``. If `prepared` lacks an answer, ``PreparedReads/attempt(_:)`` catches what
+    ///   is thrown.
     final func fetch<T>(
         _ specification: FetchSpecification,
         _ stores: [NSPersistentStore]?,

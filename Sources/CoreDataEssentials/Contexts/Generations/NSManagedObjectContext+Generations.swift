@@ -80,7 +80,7 @@ extension NSManagedObjectContext {
         case .current:
             let stores = coordinator.openStores
             let canPin = stores.isEmpty || stores.contains { $0.rows.keepsVersions }
-            move(to: canPin ? QueryGeneration(coordinator, mayBeReplica: readsFromReplicas) : nil)
+            move(to: canPin ? PinnedGeneration(coordinator, mayBeReplica: readsFromReplicas) : nil)
         case .generation(let wanted):
             guard wanted.coordinator === coordinator else {
                 throw FetchPlanner.refused(
@@ -102,7 +102,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    private func move(to new: QueryGeneration?) {
+    private func move(to new: PinnedGeneration?) {
         rowsInAdvance.outdate()
         pinnedVersion.move(to: new)
         share(new)
@@ -114,7 +114,7 @@ extension NSManagedObjectContext {
     /// Moves a pinned context to the newest data, with the next read or immediately.
     final func advanceGeneration(now: Bool = false) {
         guard let generation = pinnedVersion.generation else { return }
-        move(to: QueryGeneration(generation.coordinator, mayBeReplica: readsFromReplicas))
+        move(to: PinnedGeneration(generation.coordinator, mayBeReplica: readsFromReplicas))
         // If this fails, the next read throws the error.
         if now { _ = try? pinnedStoresForReading() }
     }

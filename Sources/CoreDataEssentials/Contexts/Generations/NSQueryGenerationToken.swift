@@ -22,7 +22,7 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
     enum Meaning: Equatable {
         /// The newest version at the time when it is first read.
         case current
-        case generation(QueryGeneration)
+        case generation(PinnedGeneration)
         /// A version that no longer exists.
         case gone(String)
 
@@ -84,7 +84,7 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
     private static let archived = Locked<[String: WeakGeneration]>([:])
 
     private struct WeakGeneration {
-        weak var generation: QueryGeneration?
+        weak var generation: PinnedGeneration?
     }
 
     /// Archives the token.

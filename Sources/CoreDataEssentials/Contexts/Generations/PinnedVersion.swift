@@ -7,7 +7,7 @@
 /// Confined to the context's queue. Members call no other code, so no access to a version lasts while other code runs.
 struct PinnedVersion {
     /// The generation that the context is pinned to; `nil` if it sees the newest.
-    private(set) var generation: QueryGeneration?
+    private(set) var generation: PinnedGeneration?
     /// The stores of the generation, from the first read on.
     private(set) var stores: PinnedStores?
     /// Whether reads see the newest data although the context is pinned, since a conflict is being resolved.
@@ -24,7 +24,7 @@ struct PinnedVersion {
     mutating func forgetSeen() { seenStores = [] }
 
     /// Moves to a generation that has not been read yet, or to the newest data.
-    mutating func move(to generation: QueryGeneration?) {
+    mutating func move(to generation: PinnedGeneration?) {
         self.generation = generation
         stores = nil
         seenStores = []

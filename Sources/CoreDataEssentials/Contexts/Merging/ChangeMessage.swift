@@ -131,21 +131,11 @@ package struct ChangeMessage: Sendable {
             if kind != .updated { rows[position].kind = kind }
         }
     }
+}
 
-    /// Identifies the row of a change.
-    package struct RowName: Hashable {
-        let store: ObjectIdentifier
-        let root: Int
-        let key: Int64
-
-        package init(_ change: Change) {
-            self.init(change.store, root: change.layout.rootNumber, key: change.key)
-        }
-
-        package init(_ store: OpenStore, root: Int, key: Int64) {
-            self.store = ObjectIdentifier(store)
-            self.root = root
-            self.key = key
-        }
+extension RowName {
+    /// Names the row of a change.
+    package init(_ change: ChangeMessage.Change) {
+        self.init(change.store, root: change.layout.rootNumber, key: change.key)
     }
 }

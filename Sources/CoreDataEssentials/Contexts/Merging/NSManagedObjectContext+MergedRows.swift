@@ -30,29 +30,29 @@ extension NSManagedObjectContext {
             return registered(key: change.key, layout: change.layout, storeIndex: storeIndex)?.isFault == false
         }
         guard let absent = try? absent(message.inserted + loaded), !absent.isEmpty else { return message }
-        let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowName($0)) }
-        message.inserted.removeAll { absent.contains(ChangeMessage.RowName($0)) }
-        message.updated.removeAll { absent.contains(ChangeMessage.RowName($0)) }
-        let known = Set(message.deleted.map(ChangeMessage.RowName.init))
-        message.deleted.append(contentsOf: gone.filter { !known.contains(ChangeMessage.RowName($0)) })
+        let gone = (message.inserted + message.updated).filter { absent.contains(RowName($0)) }
+        message.inserted.removeAll { absent.contains(RowName($0)) }
+        message.updated.removeAll { absent.contains(RowName($0)) }
+        let known = Set(message.deleted.map(RowName.init))
+        message.deleted.append(contentsOf: gone.filter { !known.contains(RowName($0)) })
         return message
     }
 
     /// The rows that this context would not find.
-    private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
+    private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<RowName> {
         guard !changes.isEmpty else { return [] }
         guard let upward else { return try absentInStores(changes) }
         return try visitParent(upward) { try $0.absentForChild(changes) }
     }
 
     /// The rows that neither this context nor a context above it has; called inside this context's scope, for a child.
-    private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
-        var absent: Set<ChangeMessage.RowName> = []
+    private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<RowName> {
+        var absent: Set<RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in changes {
             let object = registered(change.key, change.layout, Int32(change.store.index), change.temporaryID)
             if object?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
-                absent.insert(ChangeMessage.RowName(change))
+                absent.insert(RowName(change))
             } else if object?.isFault ?? true {
                 unknown.append(change)
             }
@@ -63,8 +63,8 @@ extension NSManagedObjectContext {
     }
 
     /// The rows that the stores do not have.
-    private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
-        var absent: Set<ChangeMessage.RowName> = []
+    private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<RowName> {
+        var absent: Set<RowName> = []
         var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], positions: [Int])] = []
         var (groupRoot, groupStore) = (0, Optional<ObjectIdentifier>.none)
         for position in changes.indices {
@@ -74,7 +74,7 @@ extension NSManagedObjectContext {
             var (key, holder) = (changes[position].key, store)
             if key < 0 {
                 guard let permanent = changes[position].temporaryID?.current, let stored = permanent.store else {
-                    absent.insert(ChangeMessage.RowName(changes[position]))
+                    absent.insert(RowName(changes[position]))
                     continue
                 }
                 (key, holder) = (permanent.key, stored)
@@ -95,7 +95,7 @@ extension NSManagedObjectContext {
             let missing = Set(uncached).subtracting(rows.lazy.map(\.key))
             guard !missing.isEmpty else { continue }
             for (key, position) in zip(keys, positions) where missing.contains(key) {
-                absent.insert(ChangeMessage.RowName(changes[position]))
+                absent.insert(RowName(changes[position]))
             }
         }
         return absent
@@ -158,12 +158,12 @@ extension NSManagedObjectContext {
     ///
     /// A save that inserts a deleted row again enters it into the row cache. If the cache may have dropped it, rows of
     /// objects that this context has are looked up in the store, with one query for each hierarchy.
-    private func storedRowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
-        var back: Set<ChangeMessage.RowName> = []
+    private func storedRowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<RowName> {
+        var back: Set<RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in deleted {
             if change.store.cache.row(change.key, root: change.layout.rootNumber) != nil {
-                back.insert(ChangeMessage.RowName(change))
+                back.insert(RowName(change))
             } else if change.store.cache.hasLostRows,
                 let object = registered(change.key, change.layout, Int32(change.store.index), change.temporaryID),
                 !object.flags.contains(.gone)
@@ -173,10 +173,10 @@ extension NSManagedObjectContext {
         }
         guard !unknown.isEmpty else { return back }
         do {
-            return back.union(Set(unknown.map(ChangeMessage.RowName.init)).subtracting(try absentInStores(unknown)))
+            return back.union(Set(unknown.map(RowName.init)).subtracting(try absentInStores(unknown)))
         } catch {
             for change in unknown { coordinator?.report(error, "merging the deletion of \(change.id)") }
-            return back.union(unknown.map(ChangeMessage.RowName.init))
+            return back.union(unknown.map(RowName.init))
         }
     }
 
@@ -184,7 +184,7 @@ extension NSManagedObjectContext {
     ///
     /// That happens because messages of two contexts may come in another order than their saves. A row that cannot be
     /// read now counts as existing. The error is reported, and the next read of the row shows whether it exists.
-    final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
+    final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<RowName> {
         guard let upward, !deleted.isEmpty else { return storedRowsThatAreBack(deleted) }
         let answers = visitParent(upward) { parent in
             deleted.map { change in
@@ -198,14 +198,14 @@ extension NSManagedObjectContext {
                 }
             }
         }
-        var back: Set<ChangeMessage.RowName> = []
+        var back: Set<RowName> = []
         for (change, answer) in zip(deleted, answers) {
             switch answer {
             case .success(nil): continue
             case .success(let snapshot?): learn(snapshot.temporaries)
             case .failure(let error): coordinator?.report(error, "merging the deletion of \(change.id)")
             }
-            back.insert(ChangeMessage.RowName(change))
+            back.insert(RowName(change))
         }
         return back
     }

@@ -1,5 +1,6 @@
 import Foundation
 import StrataLocks
+import StrataRows
 
 extension NSManagedObjectContext {
     /// Merges the changes that a notification reports.
@@ -157,7 +158,7 @@ extension NSManagedObjectContext {
         var unknownRoots: Set<Int> = []
         let back = rowsThatAreBack(message.deleted)
         for change in message.deleted {
-            guard !back.contains(ChangeMessage.RowName(change)) else {
+            guard !back.contains(RowName(change)) else {
                 mergeReturn(change)
                 continue
             }

@@ -364,7 +364,7 @@ final class SavePlan {
         if let save = underWay.first(where: { $0.store === store })?.save {
             store.cache.publish(
                 written: written,
-                removed: changes.deleted.map { ($0.layout.rootNumber, $0.key, $0.baseVersion) },
+                removed: changes.deleted.map { (RowName(root: $0.layout.rootNumber, key: $0.key), $0.baseVersion) },
                 by: save
             )
         }

@@ -1,3 +1,5 @@
+import StrataRows
+
 /// The versions of rows that a parent has accepted: it has saved or merged them itself.
 ///
 /// If a child has read an earlier version of such a row, its own tree has changed the row since. Then the last save
@@ -83,7 +85,7 @@ extension NSManagedObjectContext {
                 noteRefreshed(object)
                 continue
             }
-            let name = RowName(storeIndex: storeIndex, root: root, key: change.key)
+            let name = RowName(store: storeIndex, root: root, key: change.key)
             if upward == nil, let row = store(at: storeIndex)?.cache.row(change.key, root: root) {
                 tree.acceptedVersions.note(name, row.version)
             }
@@ -95,7 +97,7 @@ extension NSManagedObjectContext {
             guard object?.flags.contains(.gone) ?? (change.store.cache.row(change.key, root: root) == nil) else {
                 continue
             }
-            let name = RowName(storeIndex: storeIndex, root: root, key: change.key)
+            let name = RowName(store: storeIndex, root: root, key: change.key)
             tree.acceptedVersions.note(name, AcceptedVersions.gone)
         }
     }

@@ -78,19 +78,14 @@ struct UndoRecord {
 ///
 /// This is confined to the context's queue.
 struct RevivedKeys {
-    private struct Name: Hashable {
-        let root: Int
-        let key: Int64
-    }
+    private var keys: [RowName: Int64] = [:]
 
-    private var keys: [Name: Int64] = [:]
-
-    mutating func note(_ old: Int64, _ new: Int64, root: Int) { keys[Name(root: root, key: old)] = new }
+    mutating func note(_ old: Int64, _ new: Int64, root: Int) { keys[RowName(root: root, key: old)] = new }
 
     /// The present key of a row in a hierarchy.
     func newest(_ key: Int64, root: Int, _ permanent: KeyMap<Int64>) -> Int64 {
         var key = key
-        while let next = keys[Name(root: root, key: key)] ?? (key < 0 ? permanent[key] : nil) { key = next }
+        while let next = keys[RowName(root: root, key: key)] ?? (key < 0 ? permanent[key] : nil) { key = next }
         return key
     }
 }

@@ -105,7 +105,7 @@ extension NSIncrementalStore: CustomStore {
         }
     }
 
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
         try ask { _ in try keys.compactMap { try row(forKey: $0, in: layout) } }
     }
 

@@ -147,7 +147,7 @@ extension NSManagedObjectContext {
             let storeIndex = object.storeIndex >= 0 ? object.storeIndex : storeIndexForInsertion(of: object)
             func conflict(_ reference: ObjectReference, _ destination: Int) -> NSMergeConflict? {
                 let root = model.layouts[destination - 1].rootNumber
-                return lost[RowName(storeIndex: storeIndex, root: root, key: reference.key)]
+                return lost[RowName(store: storeIndex, root: root, key: reference.key)]
             }
             for slot in object.layout.toMany {
                 let isFewer =

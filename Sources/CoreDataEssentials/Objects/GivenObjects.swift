@@ -4,7 +4,7 @@ import StrataRows
 /// The rows of the objects that a handler fills, for batch inserts.
 ///
 /// One object serves for all rows as long as the handler does not keep it: its row is taken from it after each call.
-final class ObjectRowSource: BatchRowSource {
+final class GivenObjects: GivenRows {
     private let layout: EntityLayout
     private let store: OpenStore
     private let handler: (NSManagedObject) -> Bool

@@ -2,15 +2,15 @@ import Foundation
 import StrataPostgreSQL
 
 /// A separate connection with a transaction that stays at one moment, as long as it is held.
-struct HeldSnapshot: Sendable {
+struct PinnedSnapshot: Sendable {
     let connection: Connection
     /// The connections to the same server.
     let pool: ConnectionPool
     /// The snapshot through which other connections see the same moment.
     ///
     /// It is `nil` if they might lead to another server, or if the server cannot export snapshots.
-    let exported: ExportedSnapshot?
-    let age: VersionAge?
+    let exported: PinnedSnapshotName?
+    let age: PinnedVersionAge?
 
     /// Keeps the open transaction, in which a statement has already fixed the moment.
     ///
@@ -34,16 +34,16 @@ struct HeldSnapshot: Sendable {
         self.pool = pool
         // This comes before the server gets its limit, so that readers notice the end of the time no later than the
         // server does.
-        age = limit.map(VersionAge.init)
+        age = limit.map(PinnedVersionAge.init)
         // The server's own limit is meant for transactions that write.
         let idle = PostgreSQLValue.text(String(age?.restInMilliseconds ?? 0))
         let isExported = isShared && !connection.isPooled
-        let columns = isExported ? ", \(ExportedSnapshot.columns)" : ""
+        let columns = isExported ? ", \(PinnedSnapshotName.columns)" : ""
         let asked = try connection.post("SELECT \(Self.idling)\(columns)", [idle])
         try connection.post("SAVEPOINT \(Self.savepoint)", isKept: false)
         do {
             let told = try connection.answer(asked)
-            exported = isExported && told.rowCount == 1 ? ExportedSnapshot(told[0], from: 1) : nil
+            exported = isExported && told.rowCount == 1 ? PinnedSnapshotName(told[0], from: 1) : nil
         } catch let error as PostgreSQLError where isExported && error.isUnavailable && begun?.isDone != false {
             throw CannotBeShared()
         }
@@ -61,7 +61,7 @@ struct HeldSnapshot: Sendable {
 }
 
 /// The time for which a version may be held.
-struct VersionAge: Sendable {
+struct PinnedVersionAge: Sendable {
     /// The limit in seconds.
     let limit: Double
     private let end: ContinuousClock.Instant

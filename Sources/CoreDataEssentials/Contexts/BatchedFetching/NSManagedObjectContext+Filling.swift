@@ -16,7 +16,7 @@ extension NSManagedObjectContext {
     ///   - rereads: Whether rows are read although they are known already.
     ///   - reads: The source of reads that were made in advance.
     /// - Returns: The rows that were read for objects that are not faults.
-    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` if `reads` lack an answer.
+    /// - Throws: Errors of the store. If `reads` lack an answer, ``PreparedReads/attempt(_:)`` catches what is thrown.
     @discardableResult
     package final func fill(
         _ faults: [NSManagedObject],

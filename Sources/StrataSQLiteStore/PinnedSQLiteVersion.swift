@@ -9,7 +9,7 @@ import StrataSQLite
 ///
 /// It holds a read transaction open, so that the write-ahead log cannot start over meanwhile, and it keeps the external
 /// files that rows of the version name. Any thread may read; reads take turns.
-final class SQLiteVersion: ForwardingRowSource {
+final class PinnedSQLiteVersion: SQLiteSource {
     private struct Held {
         let snapshot: PinnedSnapshot
         let files: RetiredFiles.Hold
@@ -26,7 +26,7 @@ final class SQLiteVersion: ForwardingRowSource {
     /// Holds the newest version.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if too many are held; errors of the store.
-    static func pin(_ file: OpenSQLiteFile) throws -> SQLiteVersion {
+    static func pin(_ file: OpenSQLiteFile) throws -> PinnedSQLiteVersion {
         // The hold comes before the transaction, so that no file of the version is removed in between.
         let files = file.retired.hold()
         let snapshot = try SQLiteBoundary.run(.reading, file.url) {
@@ -37,7 +37,7 @@ final class SQLiteVersion: ForwardingRowSource {
         try SQLiteBoundary.run(.reading, file.url) {
             try snapshot.read { try file.modelGuard.requireSame($0, isNewest: false) }
         }
-        return SQLiteVersion(file, Held(snapshot: snapshot, files: files))
+        return PinnedSQLiteVersion(file, Held(snapshot: snapshot, files: files))
     }
 
     /// Releases the version, which cannot be read any more.
@@ -53,7 +53,7 @@ final class SQLiteVersion: ForwardingRowSource {
     }
 
     /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
-    var reading: any RowReading {
+    var reading: SQLiteReading {
         get throws {
             if let snapshot = held.withLock({ $0?.snapshot }) { return SQLiteReading(file, at: snapshot) }
             throw CocoaError.described(

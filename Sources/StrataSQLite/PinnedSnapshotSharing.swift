@@ -1,7 +1,7 @@
 import StrataLocks
 
 /// Knows which snapshots of a pool hold the newest version, so that they can be shared.
-final class SnapshotSharing: Sendable {
+final class PinnedSnapshotSharing: Sendable {
     private struct State {
         /// Finds out whether a connection has committed; `nil` until a version is pinned.
         var detector: Connection?

@@ -2,7 +2,7 @@ import StrataPredicates
 import StrataRows
 
 /// Rows from dictionaries, which exist already or are made by a handler.
-final class DictionaryRowSource: BatchRowSource {
+final class GivenDictionaries: GivenRows {
     private var values: BatchValues
     private let layout: EntityLayout
     private let nextDictionary: () -> [String: Any]?

@@ -13,7 +13,7 @@ import StrataRows
 /// thread reads on a connection of the pool, with the same snapshot. If none is free at once, then the reads take
 /// turns. The version exists as long as its own connection does. If a read on another connection fails, then it is
 /// repeated on that one.
-final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
+final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     // @unchecked Sendable: only the thread that has the turn uses `held`; the rest is constant, or protected by a
     // mutex.
     private let database: OpenDatabase
@@ -22,8 +22,8 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     /// The connections to the same server.
     private let pool: ConnectionPool
     /// The exported snapshot on that server; `nil` if only one connection has it.
-    private let snapshot: ExportedSnapshot?
-    private let age: VersionAge?
+    private let snapshot: PinnedSnapshotName?
+    private let age: PinnedVersionAge?
     private let turn = FairSemaphore(permits: 1)
     private let isEnded = Locked(false)
 
@@ -39,20 +39,20 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     /// - Returns: The version.
     /// - Throws: ``PostgreSQLError``; the errors of ``OpenDatabase/requireSame(_:)-(Connection)``.
     static func newest(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double? = nil) throws
-        -> PostgreSQLVersion
+        -> PinnedPostgreSQLVersion
     {
         do {
             return try held(database, mayBeReplica: mayBeReplica, limit)
-        } catch is HeldSnapshot.CannotBeShared {
+        } catch is PinnedSnapshot.CannotBeShared {
             database.sharesVersions.store(false, ordering: .relaxed)
             return try held(database, mayBeReplica: mayBeReplica, limit)
         }
     }
 
-    private static func held(_ database: OpenDatabase, mayBeReplica: Bool, _ limit: Double?) throws -> PostgreSQLVersion
+    private static func held(_ database: OpenDatabase, mayBeReplica: Bool, _ limit: Double?) throws -> PinnedPostgreSQLVersion
     {
         if mayBeReplica, let held = try database.replicas?.heldSnapshot(database, for: limit) {
-            return PostgreSQLVersion(database, held, isOfReplica: true)
+            return PinnedPostgreSQLVersion(database, held, isOfReplica: true)
         }
         let connection = try database.pool.lend()
         do {
@@ -65,7 +65,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     }
 
     private static func held(_ database: OpenDatabase, _ connection: Connection, _ limit: Double?) throws
-        -> PostgreSQLVersion
+        -> PinnedPostgreSQLVersion
     {
         if connection.isPooled { try database.requireSame(connection) }
         do {
@@ -74,8 +74,8 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
                 try database.requireSame(try StoreMetadata.read(connection, database.place))
             }
             let isShared = database.sharesVersions.load(ordering: .relaxed)
-            let held = try HeldSnapshot(connection, database.pool, for: limit, isShared: isShared, begun)
-            return PostgreSQLVersion(database, held, isOfReplica: false)
+            let held = try PinnedSnapshot(connection, database.pool, for: limit, isShared: isShared, begun)
+            return PinnedPostgreSQLVersion(database, held, isOfReplica: false)
         } catch let error as PostgreSQLError where error.sqlState == "42P01" {
             // The store does not exist any more.
             try database.requireSame(StoreMetadata?.none)
@@ -83,7 +83,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         }
     }
 
-    private init(_ database: OpenDatabase, _ held: HeldSnapshot, isOfReplica: Bool) {
+    private init(_ database: OpenDatabase, _ held: PinnedSnapshot, isOfReplica: Bool) {
         self.database = database
         self.held = held.connection
         pool = held.pool
@@ -178,7 +178,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         } catch {
             held.settleCancel()
             if !held.isBroken {
-                let back = "ROLLBACK TO SAVEPOINT \(HeldSnapshot.savepoint)"
+                let back = "ROLLBACK TO SAVEPOINT \(PinnedSnapshot.savepoint)"
                 try held.command([back, idling].compactMap(\.self).joined(separator: "; "))
             }
             throw error
@@ -209,7 +209,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     }
 
     /// Makes a connection of the pool see the version.
-    private func begin(_ snapshot: ExportedSnapshot, _ connection: Connection) throws -> PostedStatement {
+    private func begin(_ snapshot: PinnedSnapshotName, _ connection: Connection) throws -> PostedStatement {
         // The session joins those that a migration ends. A replica has no such sessions; there the metadata of the
         // version itself was checked.
         if !isOfReplica { try database.requireSame(connection) }
@@ -251,5 +251,5 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         return CocoaError.described(.persistentStoreOperation, userInfo: userInfo).marked(.environment)
     }
 
-    var reading: any RowReading { PostgreSQLReading(database, at: self) }
+    var reading: PostgreSQLReading { PostgreSQLReading(database, at: self) }
 }

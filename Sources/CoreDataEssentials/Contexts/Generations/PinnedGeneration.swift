@@ -5,7 +5,7 @@ import Synchronization
 /// One version of a coordinator's stores, which exists as long as a context or a token holds it.
 ///
 /// The first read by any context that is pinned to it decides which version that is. Any thread may use it.
-final class QueryGeneration: Sendable {
+final class PinnedGeneration: Sendable {
     let coordinator: NSPersistentStoreCoordinator
     /// Distinguishes the generation from others of the process.
     let number: Int

@@ -6,7 +6,7 @@ import StrataLocks
 ///
 /// Each version keeps a process of the server, and keeps old rows from being removed, so their number is limited. Any
 /// thread may use it.
-final class HeldVersions: Sendable {
+final class PinnedPostgreSQLVersions: Sendable {
     private struct State {
         var held: [WeakVersion] = []
         /// The number of versions that are about to be held.
@@ -14,7 +14,7 @@ final class HeldVersions: Sendable {
     }
 
     private struct WeakVersion {
-        weak var version: PostgreSQLVersion?
+        weak var version: PinnedPostgreSQLVersion?
         let since: ContinuousClock.Instant
     }
 
@@ -31,7 +31,7 @@ final class HeldVersions: Sendable {
     ///   - limit: The number of seconds after which the version ends; `nil` for never.
     /// - Returns: The version.
     /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the server.
-    func hold(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double?) throws -> PostgreSQLVersion {
+    func hold(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double?) throws -> PinnedPostgreSQLVersion {
         let isAllowed = state.withLock { state in
             state.held.removeAll { $0.version == nil }
             guard state.held.count + state.coming < most else { return false }
@@ -49,7 +49,7 @@ final class HeldVersions: Sendable {
         }
         let version = Result {
             try PostgreSQLBoundary.run(.reading, database.place) {
-                try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limit)
+                try PinnedPostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limit)
             }
         }
         // Both numbers change at once, so that a version is not counted twice.

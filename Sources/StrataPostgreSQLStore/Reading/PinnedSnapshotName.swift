@@ -5,7 +5,7 @@ import StrataPostgreSQL
 /// The name is valid as long as that transaction is open. The server reuses names after a crash, and another server has
 /// the same names. So this also identifies the session that has exported the snapshot. While that session exists, the
 /// name belongs to it.
-struct ExportedSnapshot: Sendable {
+struct PinnedSnapshotName: Sendable {
     private let name: String
     /// The session: the number of its process, and its start, in microseconds.
     private let process: Int64

@@ -3,7 +3,7 @@ import Foundation
 /// Gives the new rows of a batch insert, one at a time.
 ///
 /// One thread uses it, the one that executes the request.
-package protocol BatchRowSource: AnyObject {
+package protocol GivenRows: AnyObject {
     /// The number of rows that will come; `nil` if it is not known.
     var count: Int? { get }
 

@@ -15,7 +15,7 @@ extension NSManagedObjectContext {
     ///   - steps: The relationships to follow.
     ///   - owners: The objects that have them.
     ///   - reads: The source of reads that were made in advance.
-    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` if `reads` lack an answer.
+    /// - Throws: Errors of the store. If `reads` lack an answer, ``PreparedReads/attempt(_:)`` catches what is thrown.
     final func prefetch(
         _ steps: [PrefetchStep],
         of owners: [NSManagedObject],
