@@ -32,6 +32,13 @@ public struct FaultGuard: Equatable, Sendable {
     /// A context whose save has ended in doubt asks for the outcome before it saves again.
     @inlinable public static var doubtAsking: Self { named("no-doubt-asking") }
 
+    /// A value that is no number is not valid, since no store keeps it.
+    @inlinable public static var numberCheck: Self { named("no-number-check") }
+    /// Rows that are read after a file was set back have other versions than those that were read before (SQLite).
+    @inlinable public static var restorationMark: Self { named("no-restoration-mark") }
+    /// A file into which the contents of another store have come is refused (SQLite).
+    @inlinable public static var storeCheck: Self { named("no-store-check") }
+
     // The guards of the engine for PostgreSQL.
 
     /// Savers lock rows in the order of their keys.
@@ -42,6 +49,8 @@ public struct FaultGuard: Equatable, Sendable {
     @inlinable public static var targetCheck: Self { named("no-target-check") }
     /// The version that a save gives to a row has random bits of the save.
     @inlinable public static var versionMarks: Self { named("no-version-marks") }
+    /// A server that was started again may have lost saves, so that cached rows do not count any more.
+    @inlinable public static var runCheck: Self { named("no-run-check") }
     /// Keys are taken from the sequence before they are handed out.
     @inlinable public static var keyBlocks: Self { named("no-key-blocks") }
     /// A session that gives numbers to transactions keeps other sessions from doing so.
@@ -72,9 +81,10 @@ public struct FaultGuard: Equatable, Sendable {
     package static var allCases: [FaultGuard] {
         [
             .versionCheck, .batchInvalidation, .mergeDelivery, .migrationTransaction, .migrationCheck,
-            .doubtResolution, .failedReadGuard, .filePlaceCheck, .lossCheck, .revivalCheck, .doubtAsking, .lockOrder,
-            .relianceLock, .targetCheck, .versionMarks, .keyBlocks, .numberingLock, .changeWatching, .wakeUp,
-            .cancelSettling, .commonSnapshot, .replicaWait, .publicationOrder,
+            .doubtResolution, .failedReadGuard, .filePlaceCheck, .lossCheck, .revivalCheck, .doubtAsking,
+            .numberCheck, .restorationMark, .storeCheck, .lockOrder, .relianceLock, .targetCheck, .versionMarks,
+            .runCheck, .keyBlocks, .numberingLock, .changeWatching, .wakeUp, .cancelSettling, .commonSnapshot,
+            .replicaWait, .publicationOrder,
         ]
     }
 

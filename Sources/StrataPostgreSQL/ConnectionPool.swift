@@ -439,6 +439,7 @@ package final class ConnectionPool: Sendable {
     /// No connection outlives a run. A server that was started again on the same timeline may have lost its last
     /// commits (`synchronous_commit=off`), or may have been put back from a copy.
     private func isOtherRun(_ connection: Connection) -> Bool {
+        if FaultGuard.runCheck.isOff { return false }
         // Connections to replicas may lead to several servers.
         guard connection.timeline != nil, let new = connection.serverRun else { return false }
         let known = run.withLock { run in

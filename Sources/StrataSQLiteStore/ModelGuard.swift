@@ -135,7 +135,8 @@ final class ModelGuard: Sendable {
             return
         }
         guard let found else { return }
-        let isSameStore = found.uuid == uuid || Self.ownUUIDs.withLock { $0.contains(found.uuid) }
+        let isSameStore =
+            found.uuid == uuid || Self.ownUUIDs.withLock { $0.contains(found.uuid) } || FaultGuard.storeCheck.isOff
         guard found.versionHashes == hashes, isSameStore else {
             state.withLock { $0.refused = found }
             isOutdated.store(true, ordering: .relaxed)
@@ -151,7 +152,8 @@ final class ModelGuard: Sendable {
     /// A mark that is new here counts as the newest. If two new marks are found at the same time, the wrong one may
     /// count as the newest. The next writer corrects that.
     private func numbers(of mark: String, isNewest: Bool) -> (before: Int64, inAll: Int64) {
-        state.withLock { state -> (before: Int64, inAll: Int64) in
+        if FaultGuard.restorationMark.isOff { return (0, 0) }
+        return state.withLock { state -> (before: Int64, inAll: Int64) in
             let count = restorations.load(ordering: .relaxed)
             let known = state.numbers[mark]
             if let known, mark == state.mark || !isNewest { return (known, count) }

@@ -56,14 +56,14 @@ struct FaultPointTests {
     @Test func `points and guards have a name each`() {
         expect(FaultPoint.areBuiltIn)
         expectEqual(FaultPoint.allCases.count, 22)
-        expectEqual(FaultGuard.allCases.count, 23)
+        expectEqual(FaultGuard.allCases.count, 27)
         expectEqual(Set(FaultPoint.allCases.map(\.rawValue)).count, FaultPoint.allCases.count)
         expectEqual(FaultPoint.allCases.filter { $0.canFail }.count, 9)
         expectEqual(Set(FaultGuard.allCases.map(\.rawValue)).count, FaultGuard.allCases.count)
         // These names are on the command line of `stress`, and in the list on the page about reliability.
         for name in [
             "no-failed-read-guard", "no-file-place-check", "no-loss-check", "no-version-marks", "no-revival-check",
-            "no-doubt-asking",
+            "no-doubt-asking", "no-number-check", "no-restoration-mark", "no-store-check", "no-run-check",
         ] { expect(FaultGuard(rawValue: name) != nil, "\(name)") }
         expect(FaultGuard.allCases.allSatisfy { $0.rawValue.hasPrefix("no-") })
     }

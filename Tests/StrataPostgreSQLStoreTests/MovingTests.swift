@@ -64,6 +64,39 @@ struct MovingTests {
         try expectEqual(cities(stack.coordinator), ["Porto", "Rome"])
     }
 
+    @Test func `a store that moves to a database and back has all that it had, members in their order too`() throws {
+        let stack = try Stack(.sqlite)
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = Venue(context: context)
+            (venue.name, venue.price, venue.code) = ("v", 7, UUID())
+            venue.map = Data(repeating: 7, count: 200_000)
+            let photos = (0..<4).map { number in
+                let photo = Photo(context: context)
+                photo.title = "\(number)"
+                return photo
+            }
+            // Neither the order of the keys nor its reverse.
+            venue.photos = [2, 0, 3, 1].map { photos[$0] }
+            let bar = Bar(context: context)
+            bar.name = "b"
+            let user = User(context: context)
+            user.email = "e"
+            user.favourites = [bar, venue]
+            venue.tags = [TestSupport.Tag(context: context)]
+            try context.save()
+        }
+        let before = try stack.state()
+        let place = stack.folder.appendingPathComponent("moved")
+        defer { TestDatabase.drop(place) }
+        let back = stack.folder.appendingPathComponent("back.sqlite")
+        for (url, type) in [(place, NSPersistentStore.StoreType.postgreSQL), (back, .sqlite)] {
+            let store = try require(stack.coordinator.persistentStores.first)
+            try stack.coordinator.migratePersistentStore(store, to: url, type: type)
+            try expectEqual(stack.state().differences(from: before, ignoring: StoreState.identity), [])
+        }
+    }
+
     @Test func `what another session commits while a store moves away is moved as well`() throws {
         let stack = try Stack(.postgreSQL)
         try insert("Rome", stack.context())

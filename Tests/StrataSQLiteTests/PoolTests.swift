@@ -340,6 +340,49 @@ struct PoolTests {
         try expectEqual(failure { _ = try pool.write(cancellation: cancellation) { _ in } }.code, .interrupt)
     }
 
+    /// A query that runs long enough to look at its cancellation several times.
+    private static let long: SQL =
+        "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 20000) SELECT count(*) FROM c"
+
+    @Test(arguments: [true, false], [true, false])
+    func `a cancellation that comes after its operation does not stop the next one, however long that is`(
+        _ isWritten: Bool,
+        _ isNextWritten: Bool
+    ) throws {
+        var options = PoolOptions()
+        options.maximumReaders = 1
+        let pool = try ConnectionPool.withNumbers(at: folder.file(), [1], options: options)
+        let cancellation = Cancellation()
+        if isWritten {
+            try pool.write(cancellation: cancellation) { try $0.insert([10]) }
+        } else {
+            try pool.read(cancellation: cancellation) { _ = try $0.sum() }
+        }
+        cancellation.cancel()
+        // The operation after that has a cancellation as well, or none.
+        for other in [nil, Cancellation()] {
+            let count =
+                try isNextWritten
+                ? pool.write(cancellation: other) { try $0.firstInt64(Self.long) }
+                : pool.read(cancellation: other) { try $0.firstInt64(Self.long) }
+            expectEqual(count, 20_000)
+        }
+        try expectEqual(pool.sum(), isWritten ? 11 : 1)
+    }
+
+    @Test func `a cancellation that comes after an operation that failed does not stop the next one`() throws {
+        struct Failure: Error {}
+        var options = PoolOptions()
+        options.maximumReaders = 1
+        let pool = try ConnectionPool.withNumbers(at: folder.file(), [1], options: options)
+        let cancellation = Cancellation()
+        expectThrows(Failure.self) { try pool.read(cancellation: cancellation) { _ in throw Failure() } }
+        expectThrows(Failure.self) { try pool.write(cancellation: cancellation) { _ in throw Failure() } }
+        cancellation.cancel()
+        try expectEqual(pool.read { try $0.firstInt64(Self.long) }, 20_000)
+        try expectEqual(pool.write { try $0.firstInt64(Self.long) }, 20_000)
+    }
+
     @Test func `a cancellation between two statements is not lost`() throws {
         let pool = try ConnectionPool.withNumbers(at: folder.file(), [1])
         let cancellation = Cancellation()

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataPredicates
 import StrataRows
 
@@ -43,7 +44,7 @@ extension NSManagedObject {
                 }
             }
         }
-        for place in layout.numberPlaces where place.isNaN(in: values) {
+        for place in layout.numberPlaces where place.isNaN(in: values) && !FaultGuard.numberCheck.isOff {
             let slot = layout.slots[place.slot]
             errors.append(noNumber(slot, publicValue(of: slot, in: row)))
         }

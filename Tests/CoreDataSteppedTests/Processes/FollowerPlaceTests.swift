@@ -10,6 +10,53 @@ import Testing
 
 @Suite("Transactions that a follower takes for known")
 struct FollowerPlaceTests {
+    // MARK: - Histories of several portions
+
+    /// A follower reads 500 transactions at a time.
+    @Test(arguments: [499, 500, 501, 1_001])
+    func `a follower that has caught up has read all portions of a long history`(_ count: Int) async throws {
+        let stack = try Stack(.database, model: GuideModel.make(), options: Stack.following)
+        let context = stack.context("reader")
+        try context.performAndWait {
+            context.retainsRegisteredObjects = true
+            context.stalenessInterval = -1
+            for name in ["first", "middle", "last"] { context.makeCity(name, population: 1) }
+            try context.save()
+        }
+        let start = try stack.place()
+        let other = try stack.elsewhere()
+        try other.performAndWait {
+            let cities = try other.all(City.self).sorted { $0.name < $1.name }
+            for number in 1...count {
+                switch number {
+                case 1: cities[0].population = 2
+                case count / 2: cities[2].population = 3
+                case count: cities[1].population = 4
+                default: TestSupport.Tag(context: other).title = "\(number)"
+                }
+                try other.save()
+            }
+        }
+
+        let follower = try stack.coordinator.followRemoteChanges(into: [context], after: start)
+        try await follower.catchUp()
+
+        let seen = try await context.perform {
+            try context.all(City.self).sorted { $0.name < $1.name }.map { "\($0.name) \($0.population)" }
+        }
+        expectEqual(seen, ["first 2", "last 4", "middle 3"])
+        expectEqual(follower.token, stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        // What comes after that is read as well.
+        try other.performAndWait {
+            try other.all(City.self).first { $0.name == "first" }?.population = 5
+            try other.save()
+        }
+        try await follower.catchUp()
+        let later = try await context.perform { try context.all(City.self).first { $0.name == "first" }?.population }
+        expectEqual(later, 5)
+        follower.stop()
+    }
+
     // MARK: - Rows that were fetched before they were news
 
     @Test func `a row that others inserted and changed again is read anew, though it was fetched in between`()

@@ -110,12 +110,14 @@ struct BatchDeleteTests {
             }
             try context.save()
         }
+        let before = try stack.state()
         let error = expectThrows(CocoaError.self) {
             try stack.execute(NSBatchDeleteRequest("User", "email == 'boss' OR email == 'report 0'"))
         }
         expectEqual(error?.code, .validationRelationshipDeniedDelete)
         expectEqual(error?.localizedDescription.contains("\"reports\" of User"), true)
         try expectEqual(stack.count("User"), 3)
+        try expectEqual(stack.state(), before)
         try stack.execute(NSBatchDeleteRequest("User"))
         try expectEqual(stack.count("User"), 0)
     }

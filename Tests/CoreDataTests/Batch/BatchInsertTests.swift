@@ -123,6 +123,7 @@ struct BatchInsertTests {
         let venue = try stack.storeNumberedVenues(1)[0]
         let gone = try stack.storeCity("gone")
         try stack.delete(gone)
+        let before = try stack.state()
         let cases: [(String, String, Any, CocoaError.Code)] = [
             ("Venue", "price", "x", .persistentStoreOperation), ("Venue", "nothing", 1, .persistentStoreOperation),
             ("Venue", "tags", [venue], .persistentStoreOperation),
@@ -137,5 +138,6 @@ struct BatchInsertTests {
         let unknown = NSBatchInsertRequest(entityName: "Nothing", objects: [[:]])
         expectThrows(CocoaError.self) { try stack.execute(unknown) }
         try expectEqual([stack.count("Venue"), stack.count("Licence")], [1, 0])
+        try expectEqual(stack.state(), before)
     }
 }

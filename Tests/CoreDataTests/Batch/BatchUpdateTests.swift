@@ -54,6 +54,35 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `what the request names is changed, and nothing else`(_ kind: StoreKind) throws {
+        let options: [AnyHashable: Any] = kind == .memory ? [:] : [NSPersistentHistoryTrackingKey: true]
+        let stack = try Stack(kind, model: GuideModel.make(), options: options)
+        let city = try stack.storeCity("Porto")
+        try stack.storeNumberedVenues(3) { _, venue, context in
+            venue.city = context.object(with: city) as? City
+            venue.photos = ["x", "y"].map { title in
+                let photo = Photo(context: context)
+                photo.title = "\(title) of \(venue.name ?? "")"
+                return photo
+            }
+            venue.photos.swapAt(0, 1)
+        }
+        let before = try stack.state()
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.predicate = NSPredicate(format: "price == 2")
+        request.propertiesToUpdate = ["price": NSExpression(format: "price * 10"), "city": NSNull()]
+        try stack.execute(request)
+        try expectEqual(
+            stack.state().differences(from: before, ignoring: StoreState.history),
+            [
+                "+ City Porto.venues -> [Venue v0, Venue v1]", "+ Venue v2.price = 20",
+                "- City Porto.venues -> [Venue v0, Venue v1, Venue v2]", "- Venue v2.city -> City Porto",
+                "- Venue v2.price = 2",
+            ]
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a computed number is what an expression comes to in memory, also beyond its type`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         _ = try stack.store(Venue.self) { venue, _ in
@@ -334,6 +363,7 @@ struct BatchUpdateTests {
         try stack.delete(gone)
         let unsaved = stack.context()
         let temporary = unsaved.performAndWait { City(context: unsaved).objectID }
+        let before = try stack.state()
         let cases: [(String, Any, CocoaError.Code)] = [
             ("tags", [city], .persistentStoreOperation), ("note", "x", .persistentStoreOperation),
             ("nothing", 1, .persistentStoreOperation), ("price", "x", .persistentStoreOperation),
@@ -362,18 +392,21 @@ struct BatchUpdateTests {
         range.propertiesToUpdate = ["price": NSExpression(format: "price + 40000"), "distance": 5.0]
         expectThrows(CocoaError.self) { try stack.execute(range) }
         try expectEqual(stack.all(Venue.self) { "\($0.price) \($0.distance)" }, ["0 0.0"])
+        try expectEqual(stack.state(), before)
     }
 
     @Test(arguments: StoreKind.allCases)
     func `an update that would break a uniqueness constraint changes nothing and names it`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         for email in ["a", "b"] { _ = try stack.store(User.self) { user, _ in user.email = email } }
+        let before = try stack.state()
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["email": "c", "age": 3]
         let error = expectThrows(CocoaError.self) { try stack.execute(request) }
         expectEqual(error?.code, .managedObjectConstraintMerge)
         expectEqual(error?.localizedDescription.contains("email"), true)
         try expectEqual(stack.all(User.self) { "\($0.email) \($0.age)" }, ["a 0", "b 0"])
+        try expectEqual(stack.state(), before)
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -165,6 +165,77 @@ struct DeletedTargetTests {
         }
     }
 
+    /// Fresh stores give the same keys to objects of different hierarchies.
+    @Test(arguments: StoreKind.allCases, [["City"], ["User"], ["Tag"], ["City", "User"], ["Tag", "User"], []])
+    func `are each found out, though targets of several hierarchies have the same key`(
+        _ kind: StoreKind,
+        _ deleted: [String]
+    ) throws {
+        let stack = try Stack(kind)
+        let ids = [
+            "City": try stack.storeCity("there"),
+            "User": try stack.store(User.self) { user, _ in user.email = "boss" },
+            "Tag": try stack.store(Tag.self) { tag, _ in tag.title = "open" },
+        ]
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(require(ids["City"]), City.self)
+            let boss = try context.get(require(ids["User"]), User.self)
+            let tag = try context.get(require(ids["Tag"]), Tag.self)
+            expect(city.name == "there" && boss.email == "boss" && tag.title == "open")
+            let venue = Venue(context: context)
+            venue.city = city
+            venue.tags = [tag]
+            let user = User(context: context)
+            user.email = "new"
+            user.boss = boss
+            for name in deleted { try stack.delete(require(ids[name])) }
+            guard !deleted.isEmpty else { return try context.save() }
+            let conflicts = try context.versionConflictsOfSave()
+            expectEqual(conflicts.compactMap(\.sourceObject.entity.name).sorted(), deleted)
+        }
+        try expectEqual(stack.count("Venue"), deleted.isEmpty ? 1 : 0)
+        try expectNothingDangles(stack)
+        try expectEqual(stack.problems(), [])
+    }
+
+    /// As above, for deletions that a context merges.
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `leave objects of other hierarchies alone that have the same key`(_ kind: StoreKind, _ isBatch: Bool) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone")
+        let tagID = try stack.store(Tag.self) { tag, _ in tag.title = "open" }
+        let userID = try stack.store(User.self) { user, _ in user.email = "a" }
+        let context = stack.context()
+        let objects = try context.performAndWait {
+            let objects = (
+                try context.get(cityID, City.self), try context.get(tagID, Tag.self), try context.get(userID, User.self)
+            )
+            expect(objects.0.name == "gone" && objects.1.title == "open" && objects.2.email == "a")
+            return UncheckedSendable(objects)
+        }
+        if isBatch {
+            try stack.execute(NSBatchDeleteRequest(objectIDs: [cityID]))
+        } else {
+            try stack.delete(cityID)
+        }
+        NSManagedObjectContext.mergeChanges(
+            fromRemoteContextSave: [NSDeletedObjectIDsKey: [cityID]],
+            into: [context]
+        )
+        try context.performAndWait {
+            let (city, tag, user) = objects.value
+            expect(city.isDeleted || city.managedObjectContext == nil)
+            expect(!tag.isDeleted && tag.title == "open" && tag.managedObjectContext === context)
+            expect(!user.isDeleted && user.email == "a" && user.managedObjectContext === context)
+            tag.title = "closed"
+            user.name = "Ada"
+            try context.save()
+        }
+        try expectEqual(stack.all(Tag.self) { $0.title ?? "" }, ["closed"])
+        try expectEqual(stack.all(User.self) { $0.name ?? "" }, ["Ada"])
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `what the context deletes itself is no conflict, whatever its rules leave behind`(_ kind: StoreKind) throws {
         let (owners, items) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))

@@ -26,6 +26,59 @@ struct SavingTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `a save stores its changes, and nothing else`(_ kind: StoreKind) throws {
+        let options: [AnyHashable: Any] = kind == .memory ? [:] : [NSPersistentHistoryTrackingKey: true]
+        let stack = try Stack(kind, model: GuideModel.make(), options: options)
+        let ids = try stack.storeNumberedVenues(3) { _, venue, context in
+            venue.photos = ["x", "y"].map { title in
+                let photo = Photo(context: context)
+                photo.title = "\(title) of \(venue.name ?? "")"
+                return photo
+            }
+        }
+        _ = try stack.storeCity("Porto")
+        let before = try stack.state()
+        let context = stack.context("editor")
+        try context.performAndWait {
+            let venues = try ids.map { try context.get($0, Venue.self) }
+            venues[0].map = Data(repeating: 1, count: 200_000)
+            venues[1].city = try context.all(City.self).first
+            venues[1].photos.swapAt(0, 1)
+            // This also deletes the photos.
+            context.delete(venues[2])
+            let tag = TestSupport.Tag(context: context)
+            tag.title = "new"
+            tag.venues = [venues[0]]
+            try context.save()
+        }
+        // All properties of the deleted venue go with it.
+        let differences = try stack.state().differences(from: before, ignoring: StoreState.history + ["Venue v2."])
+        let map = try require(differences.first { $0.hasPrefix("+ Venue v0.map = 200000 bytes, ") })
+        expectEqual(
+            differences,
+            [
+                map, "+ City Porto.venues -> [Venue v1]", "+ Tag new", "+ Tag new.title = new",
+                "+ Tag new.venues -> [Venue v0]", "+ Venue v0.tags -> [Tag new]", "+ Venue v1.city -> City Porto",
+                "+ Venue v1.photos -> [Photo y of v1, Photo x of v1]",
+                "- Venue v1.photos -> [Photo x of v1, Photo y of v1]", "- Photo x of v2", "- Photo y of v2",
+                "- Photo x of v2.title = x of v2", "- Photo y of v2.title = y of v2",
+                "- Photo x of v2.venue -> Venue v2", "- Photo y of v2.venue -> Venue v2", "- Venue v2",
+            ].sorted()
+        )
+        guard kind != .memory else { return }
+        let history = try stack.state().lines.filter { $0.hasPrefix("transaction 3") }
+        expectEqual(
+            history,
+            [
+                "transaction 3 in editor", "transaction 3: deletes Photo that is gone ",
+                "transaction 3: deletes Photo that is gone ", "transaction 3: deletes Venue that is gone ",
+                "transaction 3: inserts Tag new", "transaction 3: updates City Porto venues",
+                "transaction 3: updates Venue v0 map, tags", "transaction 3: updates Venue v1 city, photos",
+            ].sorted()
+        )
+    }
+
     /// The visible state of a context, which tests compare before and after a failed save.
     private struct Picture: Equatable {
         let inserted: Set<NSManagedObject>
@@ -117,9 +170,11 @@ struct SavingTests {
             user.email = "a@b"
             context.processPendingChanges()
             let before = Picture(context)
+            let stored = try stack.state()
             let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectConstraintMerge)
             expectEqual(Picture(context), before)
+            try expectEqual(stack.state(), stored)
             expect(id.isTemporaryID)
             user.email = "c@d"
             try context.save()
@@ -145,9 +200,11 @@ struct SavingTests {
             try stack.change(other, City.self) { city, _ in city.population = 6 }
             context.processPendingChanges()
             let before = Picture(context)
+            let stored = try stack.state()
             let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectMerge)
             expectEqual(Picture(context), before)
+            try expectEqual(stack.state(), stored)
             expect(id.isTemporaryID)
             context.refresh(city, mergeChanges: true)
             try context.save()

@@ -88,6 +88,56 @@ struct FollowedMigrationTests {
     }
 
     @Test(arguments: moves)
+    func `the new store has all that the old one had, members in their order too`(
+        from: StoreKind,
+        to: StoreKind
+    ) throws {
+        let move = try Move(from, to)
+        let context = move.stack.context()
+        try context.performAndWait {
+            let venue = Venue(context: context)
+            venue.name = "v"
+            let photos = (0..<4).map { number in
+                let photo = Photo(context: context)
+                photo.title = "\(number)"
+                return photo
+            }
+            // Neither the order of the keys nor its reverse.
+            venue.photos = [2, 0, 3, 1].map { photos[$0] }
+            venue.map = Data(repeating: 7, count: 200_000)
+            let bar = Bar(context: context)
+            bar.name = "b"
+            let user = User(context: context)
+            user.email = "e"
+            user.favourites = [bar, venue]
+            let other = User(context: context)
+            other.email = "f"
+            (other.favourites, other.boss) = ([venue, bar], user)
+            venue.tags = [TestSupport.Tag(context: context)]
+            try context.save()
+        }
+        let before = try move.stack.state()
+
+        try move.migrate()
+
+        try expectEqual(move.stack.state().differences(from: before, ignoring: StoreState.identity), [])
+        // The order can be changed there, too.
+        try context.performAndWait {
+            let venue = try require(try context.all(Venue.self).first { $0.name == "v" })
+            expectEqual(venue.photos.map { $0.title ?? "" }, ["2", "0", "3", "1"])
+            venue.photos.swapAt(0, 3)
+            try context.save()
+        }
+        try expectEqual(
+            move.stack.state().differences(from: before, ignoring: StoreState.identity),
+            [
+                "+ Venue v.photos -> [Photo 1, Photo 0, Photo 3, Photo 2]",
+                "- Venue v.photos -> [Photo 2, Photo 0, Photo 3, Photo 1]",
+            ]
+        )
+    }
+
+    @Test(arguments: moves)
     func `the old file keeps what it had`(from: StoreKind, to: StoreKind) throws {
         guard from == .sqlite else { return }
         let move = try Move(from, to)

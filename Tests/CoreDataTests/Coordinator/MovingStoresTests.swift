@@ -22,7 +22,7 @@ struct MovingStoresTests {
                 venue.map = Data(repeating: UInt8(number), count: number)
                 for title in ["b", "a", "c"].prefix(number % 4) {
                     let photo = Photo(context: context)
-                    photo.title = title
+                    photo.title = title + "\(number)"
                     venue.photos.append(photo)
                 }
             }
@@ -32,6 +32,20 @@ struct MovingStoresTests {
             let user = User(context: context)
             user.email = "ada@example.org"
             user.favourites = city.venues.sorted { $0.name ?? "" > $1.name ?? "" }
+            try context.save()
+            // The order of members is neither that of their keys nor its reverse.
+            for venue in city.venues where venue.photos.count > 2 { venue.photos.swapAt(0, 1) }
+            user.favourites.swapAt(3, 7)
+            try context.save()
+        }
+    }
+
+    /// Saves a change, and with it the metadata.
+    private static func save(_ coordinator: NSPersistentStoreCoordinator) async throws {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try await context.perform {
+            try context.all(TestSupport.Tag.self).first?.title = "closed"
             try context.save()
         }
     }
@@ -242,11 +256,13 @@ struct MovingStoresTests {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let old = try coordinator.addPersistentStore(type: from.type, at: scratch.file("old.sqlite"))
         try await Self.fill(coordinator)
-        let before = try await Self.contents(coordinator)
-        expectEqual(before.count, 21)
         var metadata = coordinator.metadata(for: old)
         metadata["mine"] = "kept"
         coordinator.setMetadata(metadata, for: old)
+        try await Self.save(coordinator)
+        let before = try await Self.contents(coordinator)
+        expectEqual(before.count, 21)
+        let state = try coordinator.state()
 
         let new = try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: to.type)
 
@@ -255,6 +271,7 @@ struct MovingStoresTests {
         expect(new.identifier != old.identifier)
         expectEqual(coordinator.metadata(for: new)["mine"] as? String, "kept")
         try await expectEqual(Self.contents(coordinator), before)
+        try expectEqual(coordinator.state().differences(from: state, ignoring: StoreState.identity), [])
         if from == .sqlite {
             let again = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
             try again.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))

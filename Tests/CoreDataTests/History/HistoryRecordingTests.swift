@@ -136,6 +136,43 @@ struct HistoryRecordingTests {
     }
 
     @Test
+    func `neighbours that change in one save have each its own properties`() throws {
+        let stack = try Stack.recording()
+        var ids: [String: NSManagedObjectID] = [:]
+        for name in ["named", "tagged", "liked", "moved", "untouched"] {
+            ids[name] = try stack.write { context in
+                let venue = name == "liked" ? Bar(context: context) : Venue(context: context)
+                venue.name = name
+                return venue
+            }
+        }
+        ids["Porto"] = try stack.saveCity("Porto")
+        ids["Faro"] = try stack.saveCity("Faro")
+        let token = try stack.currentToken
+        let context = stack.context()
+        try context.performAndWait {
+            func venue(_ name: String) throws -> Venue { try context.get(require(ids[name]), Venue.self) }
+            try venue("named").name = "renamed"
+            try venue("tagged").tags.insert(Tag(context: context))
+            let user = User(context: context)
+            user.email = "e"
+            user.favourites = [try venue("liked")]
+            try venue("moved").city = try context.get(require(ids["Porto"]), City.self)
+            try context.get(require(ids["Faro"]), City.self).population = 7
+            try context.save()
+        }
+        let changes = try stack.changes(after: token)
+        let names = ids.mapValues { id in
+            changes.filter { $0.changedObjectID == id }.map { $0.updatedProperties.map { $0.map(\.name).sorted() } }
+        }
+        let wanted: [String: [[String]?]] = [
+            "named": [["name"]], "tagged": [["tags"]], "liked": [["fans"]], "moved": [["city"]], "untouched": [],
+            "Porto": [["venues"]], "Faro": [["population"]],
+        ]
+        expectEqual(names, wanted)
+    }
+
+    @Test
     func `an order that changed is an update of its owner alone`() throws {
         let stack = try Stack.recording()
         let venue = try stack.write { context in

@@ -193,6 +193,69 @@ struct StagedMigrationTests {
         }
     }
 
+    /// What a handler does with the data of an item.
+    enum Deed: CaseIterable { case replace, clear, delete, fail, keep }
+
+    @Test(arguments: Deed.allCases, [true, false])
+    func `the external files of a handler's changes are those that the rows name`(_ deed: Deed, _ isAfter: Bool) throws
+    {
+        struct Stop: Error {}
+        func model(_ text: String) -> NSManagedObjectModel {
+            let model = ModelSketch.model(text)
+            model.entitiesByName["Item"]?.attributesByName["blob"]?.allowsExternalBinaryDataStorage = true
+            return model
+        }
+        func reference(_ text: String) -> NSManagedObjectModelReference {
+            let model = model(text)
+            return NSManagedObjectModelReference(model: model, versionChecksum: model.versionChecksum)
+        }
+        let (first, second) = ("Item: n String, blob Data", "Item: n String, blob Data, mark String")
+        let data = (0..<3).map { Data(repeating: UInt8($0), count: 300_000 + $0) }
+        let store = try AgingStore(.migrating)
+        let before = try store.use(model(first)) { context in
+            context.make("Item", "a", ["blob": data[0]])
+            context.make("Item", "b", ["blob": data[1]])
+            try context.save()
+            return try context.storeState()
+        }
+        let handler: (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void = { manager, _ in
+            let context = try require(manager.container).newBackgroundContext()
+            try context.performAndWait {
+                let item = try require(try context.all("Item").first { $0.value(forKey: "n") as? String == "a" })
+                switch deed {
+                case .replace, .fail: item.setValue(data[2], forKey: "blob")
+                case .clear: item.setValue(nil, forKey: "blob")
+                case .delete: context.delete(item)
+                case .keep: break
+                }
+                try context.save()
+            }
+            if deed == .fail { throw Stop() }
+        }
+        let stage = NSCustomMigrationStage(migratingFrom: reference(first), to: reference(second))
+        if isAfter { stage.didMigrateHandler = handler } else { stage.willMigrateHandler = handler }
+
+        if deed == .fail {
+            expectThrows(Stop.self) { try store.use(model(second), Self.options([stage])) { _ in } }
+            let after = try store.use(model(first)) { try $0.storeState() }
+            return expectEqual(after.differences(from: before, ignoring: ["metadata "]), [])
+        }
+        let after = try store.use(model(second), Self.options([stage])) { context in
+            let items = try context.all("Item").map { item in
+                (item.value(forKey: "n") as? String, item.value(forKey: "blob") as? Data)
+            }.sorted { $0.0 ?? "" < $1.0 ?? "" }
+            let wanted: [Deed: [Data?]] = [
+                .replace: [data[2], data[1]], .clear: [nil, data[1]], .delete: [data[1]], .keep: [data[0], data[1]],
+            ]
+            expectEqual(items.map(\.1), wanted[deed])
+            return try context.storeState()
+        }
+        let files = after.lines.filter { $0.hasPrefix("file ") }.count
+        if store.kind == .sqlite { expectEqual(files, deed == .replace || deed == .keep ? 2 : 1) }
+        expectEqual(after.lines.filter { $0.hasPrefix("problem") }, [])
+        if deed == .keep { expectEqual(after.differences(from: before, ignoring: ["metadata "]), []) }
+    }
+
     /// Gives a handler as it is.
     ///
     /// The compiler needs one type for both handlers.

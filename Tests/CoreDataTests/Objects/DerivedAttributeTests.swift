@@ -253,6 +253,58 @@ struct DerivedAttributeTests {
         try expectEqual(value(harness.stored("Order", 1), "customerName") as? String, "b")
     }
 
+    /// A save or batch that touches an order, or only what the order's derived attributes are made of.
+    enum Touch: CaseIterable {
+        case addedItem, changedItem, deletedItem, changedCustomer, itemsBatch, nothing, order
+    }
+
+    @Test(arguments: StoreKind.allCases, Touch.allCases)
+    func `now() moves on when the object itself is saved, and at no other time`(
+        _ kind: StoreKind,
+        _ touch: Touch
+    ) throws {
+        let harness = try orders(kind)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = harness.coordinator
+        try context.performAndWait {
+            let objects = ["Customer", "Order", "Item"].map {
+                NSEntityDescription.insertNewObject(forEntityName: $0, into: context)
+            }
+            let (customer, order, item) = (objects[0], objects[1], objects[2])
+            customer.setValue("a", forKey: "name")
+            order.setValue(customer, forKey: "customer")
+            item.setValue(1.5, forKey: "price")
+            item.setValue(order, forKey: "order")
+            try context.save()
+            let before = try require(order.value(forKey: "savedAt") as? Date)
+            usleep(20_000)
+            switch touch {
+            case .addedItem:
+                let other = NSEntityDescription.insertNewObject(forEntityName: "Item", into: context)
+                other.setValue(2.5, forKey: "price")
+                other.setValue(order, forKey: "order")
+            case .changedItem: item.setValue(4.0, forKey: "price")
+            case .deletedItem: context.delete(item)
+            case .changedCustomer: customer.setValue("b", forKey: "name")
+            case .itemsBatch:
+                let request = NSBatchUpdateRequest(entityName: "Item")
+                request.propertiesToUpdate = ["price": 4.0]
+                try context.execute(request)
+            case .nothing: _ = NSEntityDescription.insertNewObject(forEntityName: "Item", into: context)
+            case .order: order.setValue(nil, forKey: "customer")
+            }
+            try context.save()
+            context.refresh(order, mergeChanges: false)
+            let (total, customerName) = (order.value(forKey: "total") as? Double, order.value(forKey: "customerName"))
+            let totals: [Touch: Double] = [.addedItem: 4, .changedItem: 4, .itemsBatch: 4]
+            if touch != .deletedItem { expectEqual(total, totals[touch] ?? 1.5) }
+            expectEqual(customerName as? String, touch == .order ? nil : touch == .changedCustomer ? "b" : "a")
+            let after = try require(order.value(forKey: "savedAt") as? Date)
+            expectEqual(after > before, touch == .order)
+            expectEqual(after == before, touch != .order)
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `follow batches`(_ kind: StoreKind) throws {
         let (city, venue) = (StoreModels.entity("City"), StoreModels.entity("Venue"))

@@ -197,6 +197,63 @@ struct PrefetchingTests {
         }
     }
 
+    /// The ways in which a context forgets what was prefetched.
+    enum Forgetting: CaseIterable { case refresh, refreshAll, merge, automaticMerge }
+
+    @Test(arguments: StoreKind.allCases, Forgetting.allCases)
+    func `relationships of each kind that were prefetched for a fault are read anew`(
+        _ kind: StoreKind,
+        _ way: Forgetting
+    ) throws {
+        let stack = try makeStack(kind)
+        let context = stack.context()
+        let (city, venue) = try context.performAndWait { () throws in
+            context.automaticallyMergesChangesFromParent = way == .automaticMerge
+            let cities = NSFetchRequest<City>(entityName: "City")
+            cities.predicate = NSPredicate(format: "name == 'Braga'")
+            cities.relationshipKeyPathsForPrefetching = ["venues"]
+            let request = venues("name == '4'")
+            request.relationshipKeyPathsForPrefetching = ["tags", "photos", "fans"]
+            let city = try require(try context.fetch(cities).first)
+            let venue = try require(try context.fetch(request).first)
+            expect(city.isFault && !city.hasFault(forRelationshipNamed: "venues"))
+            expect(venue.isFault && !venue.hasFault(forRelationshipNamed: "photos"))
+            return (UncheckedSendable(city), UncheckedSendable(venue))
+        }
+        let (cityID, venueID) = context.performAndWait { (city.value.objectID, venue.value.objectID) }
+        try stack.change(venueID, Venue.self) { venue, context in
+            let photo = Photo(context: context)
+            photo.title = "late"
+            venue.photos = [photo] + venue.photos
+            venue.tags.insert(TestSupport.Tag(context: context))
+            let fan = User(context: context)
+            fan.email = "late"
+            venue.fans = [fan]
+            Venue(context: context).city = try? context.get(cityID, City.self)
+        }
+        switch way {
+        case .refresh:
+            context.performAndWait {
+                context.refresh(city.value, mergeChanges: false)
+                context.refresh(venue.value, mergeChanges: false)
+            }
+        case .refreshAll: context.performAndWait { context.refreshAllObjects() }
+        case .merge:
+            NSManagedObjectContext.mergeChanges(
+                fromRemoteContextSave: [NSUpdatedObjectIDsKey: [cityID, venueID]],
+                into: [context]
+            )
+        case .automaticMerge: break
+        }
+        context.performAndWait {
+            // Two were in the city before.
+            expectEqual(city.value.venues.count, 3)
+            expectEqual(venue.value.tags.count, 1)
+            expectEqual(venue.value.photos.map(\.title), ["late", "4 1", "4 0"])
+            expectEqual(venue.value.fans.map(\.email), ["late"])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `prefetched objects survive until they are asked for`(_ kind: StoreKind) throws {
         let stack = try makeStack(kind)

@@ -54,7 +54,7 @@ extension NSManagedObjectContext {
                 if !temporary.isHeldElsewhere(fault.key) { temporary.remove(fault.key) }
                 continue
             }
-            let table = table(storeIndex: fault.storeIndex, root: fault.root)
+            let table = table(storeIndex: fault.store, root: Int(fault.root))
             guard !table.isHeldElsewhere(fault.key), let object = identityMap.remove(fault.key, from: table) else {
                 continue
             }

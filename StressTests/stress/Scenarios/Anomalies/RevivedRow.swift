@@ -5,7 +5,8 @@ import CoreData
 /// The second must merge into what the first has stored.
 enum RevivedRow {
     /// Calls a block after conflicts were resolved, and before the save is tried again.
-    private final class InterruptedPolicy: NSMergePolicy {
+    private final class InterruptedPolicy: NSMergePolicy, @unchecked Sendable {
+        // @unchecked Sendable: the one property is a constant closure that is Sendable.
         private let interrupt: @Sendable () throws -> Void
 
         init(_ interrupt: @escaping @Sendable () throws -> Void) {

@@ -30,10 +30,13 @@ enum CrashOfDatabase {
     private static let blindRetry = "no-doubt-resolution"
     /// The guard that takes keys from a sequence before they are handed out.
     private static let keylessBlocks = "no-key-blocks"
+    /// The guard that notices another run of the server.
+    private static let blindRestart = "no-run-check"
     static let sabotages =
         [Sabotage(forgetfulServer, "as if it had been set back", exit: .harnessError, store: .postgresql)]
         + Sabotage.ofGuard(blindRetry, "not by the signal", store: .postgresql)
         + Sabotage.ofGuard(keylessBlocks, "not by the signal", store: .postgresql)
+        + Sabotage.ofGuard(blindRestart, "after the server was started again", store: .postgresql)
 
     static func run(_ run: Run, lives limit: Int) throws {
         // With these settings, commits survive the end of the server. They need not survive a loss of power, which is
@@ -43,7 +46,10 @@ enum CrashOfDatabase {
             ["synchronous_commit=on", "full_page_writes=on"]
         )
         defer { server.stop() }
-        try DatabasePlace.using(server.url) { try self.run(run, server, lives: limit) }
+        try DatabasePlace.using(server.url) {
+            if run.options.only == nil { try RestartedServer.run(run, server) }
+            try self.run(run, server, lives: limit)
+        }
     }
 
     private static func run(_ run: Run, _ server: DatabaseServer, lives limit: Int) throws {

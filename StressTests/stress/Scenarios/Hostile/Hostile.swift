@@ -5,7 +5,8 @@ import CoreData
 ///
 /// Every input must be answered correctly, or refused with an error. A trap ends the program, and with it the run.
 ///
-/// Before the inputs, files of a store are moved away while it is open.
+/// Before the inputs, files of a store are moved away while it is open, other contents are put into them, and values
+/// that no store keeps are saved.
 enum Hostile: Scenario {
     static let name = "hostile"
     static let summary =
@@ -21,6 +22,9 @@ enum Hostile: Scenario {
             Sabotage("wrong-answer", "disagree"), Sabotage("trap", "ended in input 90: stress hostile", exit: nil),
             Sabotage("obedient", "not refused with"),
         ] + Sabotage.ofGuard("no-file-place-check", "a save has succeeded though")
+        + Sabotage.ofGuard("no-number-check", "that is no number was saved")
+        + Sabotage.ofGuard("no-restoration-mark", "has overwritten what others have saved after a backup")
+        + Sabotage.ofGuard("no-store-check", "after another store was put into its file")
     /// The number of inputs after which the kinds repeat.
     static let kinds = 40
 
@@ -39,7 +43,11 @@ enum Hostile: Scenario {
         CurrentInput.prepare(run)
         let only = run.knob(input)
         let limit = only > 0 ? only : run.knob(self.inputs)
-        if only == 0, run.options.only == nil { try MovedFiles.run(run) }
+        if only == 0, run.options.only == nil {
+            try MovedFiles.run(run)
+            try RestoredFile.run(run)
+            try UnstorableNumber.run(run, stack)
+        }
         var number = max(only - 1, 0)
         while limit > 0 ? number < limit : !run.isOver {
             number += 1
