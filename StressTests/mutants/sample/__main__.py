@@ -47,6 +47,8 @@ def main():
         if len(counted) < options.count:
             print(f"Only {len(counted)} of the faults that were drawn compile.", flush=True)
         due = [fault for fault in counted if summary.key(fault) not in reasons]
+        if options.without_server:
+            due = [fault for fault in due if fault.target not in trying.SERVER_TARGETS]
         trials = trying.Trials(library, Suites(scratch.ROOT, results.past), results, options.seed)
         trials.baseline(any(fault.target in trying.SERVER_TARGETS for fault in due), options.stress)
         trials.try_all(due, phases)
@@ -64,6 +66,7 @@ def arguments():
     parser.add_argument("--count", type=int, default=200, help="how many faults that compile are tried (200)")
     parser.add_argument("--seed", type=int, required=True, help="of the places and the faults")
     parser.add_argument("--stress", action="store_true", help="run the stress scenarios for what no test has caught")
+    parser.add_argument("--without-server", action="store_true", help="leave the faults of the targets for PostgreSQL for another run")
     parser.add_argument("--show", action="store_true", help="print the faults, and build nothing")
     parser.add_argument("--write", metavar="FOLDER", help="write the sources with the faults to a folder, and build nothing")
     parser.add_argument("--skip-build", action="store_true", help="try the copy as it was built last, with the same seed and count")
