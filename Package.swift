@@ -83,13 +83,34 @@ let package = Package(
                 "StrataRows",
             ]
         ),
+        // Requests that insert, update or delete rows in the stores, without objects.
+        .target(
+            name: "CoreDataBatches",
+            dependencies: ["CoreDataEssentials", "StrataLocks", "StrataPredicates", "StrataRows"]
+        ),
+        // The base classes of stores that users write: incremental and atomic ones.
+        .target(
+            name: "CoreDataCustomStores",
+            dependencies: [
+                "CoreDataBatches", "CoreDataEssentials", "StrataLocks", "StrataMemoryStore", "StrataPredicates",
+                "StrataRows",
+            ]
+        ),
         // The binary store.
-        .target(name: "CoreDataBinaryStore", dependencies: ["CoreDataEssentials", "StrataArchives", "StrataRows"]),
+        .target(
+            name: "CoreDataBinaryStore",
+            dependencies: ["CoreDataCustomStores", "CoreDataEssentials", "StrataArchives", "StrataRows"]
+        ),
+        // The persistent history, and contexts that follow what other processes write.
+        .target(
+            name: "CoreDataHistory",
+            dependencies: ["CoreDataEssentials", "StrataLocks", "StrataPredicates", "StrataRows"]
+        ),
         // Containers and store descriptions.
         .target(
             name: "CoreDataContainer",
             dependencies: [
-                "CoreDataEssentials", "CoreDataModelFiles", "StrataLocks", "StrataRows",
+                "CoreDataEssentials", "CoreDataHistory", "CoreDataModelFiles", "StrataLocks", "StrataRows",
             ]
         ),
         // Controllers of fetched results, and live queries.
@@ -103,8 +124,9 @@ let package = Package(
         .target(
             name: "CoreDataMigration",
             dependencies: [
-                "CoreDataContainer", "CoreDataEssentials", "CoreDataModelFiles", "StrataArchives", "StrataKeys",
-                "StrataLocks", "StrataModelFiles", "StrataPredicates", "StrataRows", "StrataSQLiteStore",
+                "CoreDataContainer", "CoreDataCustomStores", "CoreDataEssentials", "CoreDataModelFiles",
+                "StrataArchives", "StrataKeys", "StrataLocks", "StrataModelFiles", "StrataPredicates", "StrataRows",
+                "StrataSQLiteStore",
             ]
         ),
         // Models made of Swift classes.
@@ -119,16 +141,16 @@ let package = Package(
         .target(
             name: "CoreDataOperations",
             dependencies: [
-                "CoreDataContainer", "CoreDataEssentials", "StrataLocks", "StrataRows",
+                "CoreDataContainer", "CoreDataEssentials", "CoreDataHistory", "StrataLocks", "StrataRows",
             ]
         ),
         // The framework as programs import it: it hands on the targets above, and puts them together.
         .target(
             name: "CoreData",
             dependencies: [
-                "CoreDataBinaryStore", "CoreDataContainer", "CoreDataEssentials", "CoreDataFetchedResults",
-                "CoreDataMigration", "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations",
-                "StrataPredicates",
+                "CoreDataBatches", "CoreDataBinaryStore", "CoreDataContainer", "CoreDataCustomStores",
+                "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory", "CoreDataMigration",
+                "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations", "StrataPredicates",
             ]
         ),
 

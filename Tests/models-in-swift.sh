@@ -115,8 +115,8 @@ END
 } > "$scratch/main.swift"
 
 objects=()
-for target in CoreData CoreDataBinaryStore CoreDataContainer CoreDataEssentials CoreDataFetchedResults CoreDataMigration \
-    CoreDataModelClasses CoreDataModelFiles CoreDataOperations StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
+for target in CoreData CoreDataBatches CoreDataBinaryStore CoreDataContainer CoreDataCustomStores CoreDataEssentials CoreDataFetchedResults \
+    CoreDataHistory CoreDataMigration CoreDataModelClasses CoreDataModelFiles CoreDataOperations StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
     StrataPredicates StrataRows StrataSQL StrataSQLite StrataSQLiteStore; do
     objects+=("$build/$target.build"/*.o)
 done

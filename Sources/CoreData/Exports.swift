@@ -1,8 +1,11 @@
 // The framework is made of several modules; a program imports this one, which hands on all of them.
+@_exported import CoreDataBatches
 @_exported import CoreDataBinaryStore
 @_exported import CoreDataContainer
+@_exported import CoreDataCustomStores
 @_exported import CoreDataEssentials
 @_exported import CoreDataFetchedResults
+@_exported import CoreDataHistory
 @_exported import CoreDataMigration
 @_exported import CoreDataModelClasses
 @_exported import CoreDataModelFiles

@@ -1,4 +1,5 @@
 import CoreDataEssentials
+import CoreDataHistory
 import Foundation
 
 extension NSPersistentContainer {

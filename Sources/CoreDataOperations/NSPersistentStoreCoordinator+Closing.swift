@@ -1,5 +1,6 @@
 import CoreDataContainer
 import CoreDataEssentials
+import CoreDataHistory
 import Foundation
 import StrataRows
 

@@ -41,8 +41,9 @@ struct ArticleTests {
         }
         let examples = try ShownCode.comments(
             in: [
-                "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer",
-                "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
+                "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataCustomStores",
+                "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults",
+                "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
                 "StrataPredicates", "StrataKeys",
             ]
         )

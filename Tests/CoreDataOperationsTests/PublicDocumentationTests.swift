@@ -7,8 +7,9 @@ import Testing
 struct PublicDocumentationTests {
     /// The targets whose declarations clients of the products see.
     private static let targets = [
-        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer",
-        "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
+        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataCustomStores",
+        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
+        "CoreDataModelClasses", "CoreDataOperations",
         "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys",
     ]
 

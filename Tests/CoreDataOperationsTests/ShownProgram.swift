@@ -66,8 +66,9 @@ enum ShownProgram {
 
     /// The modules from which a program that uses the framework is linked.
     private static let modules = [
-        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBinaryStore", "CoreDataContainer",
-        "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "StrataArchives",
+        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataCustomStores",
+        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
+        "CoreDataModelClasses", "CoreDataOperations", "StrataArchives",
         "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
         "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",
     ]

@@ -400,7 +400,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     /// The context's name in messages.
-    final var describedName: String {
+    package final var describedName: String {
         let kind = concurrencyType == .mainQueueConcurrencyType ? "main-queue context" : "private-queue context"
         if let name { return "\(kind) \"\(name)\"" }
         return "\(kind) \(ObjectIdentifier(self).hashValue.magnitude % 0xFFFF)"

@@ -22,7 +22,7 @@ package final class CoordinatorGate: Sendable {
     /// Admits a save or a batch.
     ///
     /// - Returns: Whether it was admitted; if so, then ``leave()`` has to be called once.
-    func enter() -> Bool {
+    package func enter() -> Bool {
         state.withLock { state in
             guard !state.isClosed else { return false }
             state.writes += 1
@@ -31,7 +31,7 @@ package final class CoordinatorGate: Sendable {
     }
 
     /// Ends a save or a batch.
-    func leave() {
+    package func leave() {
         let waiters = state.withLock { state -> [Waiter] in
             state.writes -= 1
             guard state.writes == 0 else { return [] }

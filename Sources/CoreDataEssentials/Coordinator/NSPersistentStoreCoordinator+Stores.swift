@@ -118,7 +118,7 @@ extension NSPersistentStoreCoordinator {
             try (store as? any EngineStore)?.open()
             // The metadata was found by the store itself; the program has not set it.
             store.hasNewMetadata = false
-            if (made.rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
+            if made.history != nil { HistoryUse.begin() }
             return made
         } catch {
             entry?.noteRemoval()

@@ -248,7 +248,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     /// The contexts that merge the saves of other contexts.
-    var followingContexts: [NSManagedObjectContext] { state.withLock { $0.followers.compactMap(\.context) } }
+    package var followingContexts: [NSManagedObjectContext] { state.withLock { $0.followers.compactMap(\.context) } }
 
     /// Notifies the contexts that follow of the changes that one context has saved.
     func announce(save message: ChangeMessage, from context: NSManagedObjectContext) {
@@ -437,7 +437,7 @@ extension RowCache {
 
 extension SaveInDoubt {
     /// The error that the caller gets, with advice what to do.
-    func error(of store: OpenStore, _ advice: String) -> CocoaError {
+    package func error(of store: OpenStore, _ advice: String) -> CocoaError {
         CocoaError.described(
             .persistentStoreSave,
             userInfo: [

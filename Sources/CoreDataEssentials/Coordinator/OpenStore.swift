@@ -42,7 +42,7 @@ package final class OpenStore: Sendable {
     /// The stores that this one has replaced, as the public API shows them.
     private let formerStores: [NSPersistentStore]
     /// The numbers of the entities that the store's configuration holds.
-    let entityNumbers: Set<Int>
+    package let entityNumbers: Set<Int>
 
     /// The number of commits by others at the time when rows were last forgotten because of them.
     private let seenCommitsOfOthers: Atomic<UInt64>
@@ -264,7 +264,7 @@ extension OpenStore {
     }
 
     /// Carries out a batch; see ``RowStore/execute(_:didCommit:)``.
-    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         if let request = batch.request as? NSPersistentStoreRequest, !rows.takesBatches { throw refusal(of: request) }
         try naming { try rows.execute(batch.asked(ofStore: number), didCommit: didCommit) }
     }
@@ -281,7 +281,7 @@ extension OpenStore {
     }
 
     /// The error for a batch that the store does not take.
-    func refusal(of request: NSPersistentStoreRequest) -> CocoaError {
+    package func refusal(of request: NSPersistentStoreRequest) -> CocoaError {
         CocoaError.described(
             .persistentStoreUnsupportedRequestType,
             userInfo: [

@@ -79,7 +79,7 @@ extension NSManagedObjectContext {
     /// - Returns: The result of the body.
     /// - Throws: The error of the body.
     @inline(__always)
-    final func measured<T>(
+    package final func measured<T>(
         _ kind: CoreDataEvent.Kind,
         _ entity: @autoclosure () -> String?,
         entersScope: Bool = true,

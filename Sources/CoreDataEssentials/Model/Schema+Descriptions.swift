@@ -26,7 +26,7 @@ extension EntityLayout {
 
 extension Slot {
     /// The property of the slot; for the leaf of a composite attribute, the element.
-    var property: NSPropertyDescription { unsafeDowncast(description, to: NSPropertyDescription.self) }
+    package var property: NSPropertyDescription { unsafeDowncast(description, to: NSPropertyDescription.self) }
 
     /// The attribute, if the slot holds one.
     package var attribute: NSAttributeDescription? {
@@ -36,26 +36,26 @@ extension Slot {
 
 extension TransientSlot {
     /// The property, which is an attribute or a to-one relationship.
-    var property: NSPropertyDescription { unsafeDowncast(description, to: NSPropertyDescription.self) }
+    package var property: NSPropertyDescription { unsafeDowncast(description, to: NSPropertyDescription.self) }
 }
 
 extension CompositeSlot {
     /// The attribute.
-    var property: NSCompositeAttributeDescription {
+    package var property: NSCompositeAttributeDescription {
         unsafeDowncast(description, to: NSCompositeAttributeDescription.self)
     }
 }
 
 extension Relationship {
     /// The relationship in the model.
-    var property: NSRelationshipDescription { unsafeDowncast(description, to: NSRelationshipDescription.self) }
+    package var property: NSRelationshipDescription { unsafeDowncast(description, to: NSRelationshipDescription.self) }
 }
 
 extension NSEntityDescription: PredicateEntityReference {
     package final var predicateEntityName: String { name ?? "" }
 
     /// Whether the entity or its class has this name; the class name may lack its module.
-    final func isNamed(_ name: String) -> Bool {
+    package final func isNamed(_ name: String) -> Bool {
         if self.name == name { return true }
         guard let className = managedObjectClassName else { return false }
         return className == name || className.hasSuffix("." + name)

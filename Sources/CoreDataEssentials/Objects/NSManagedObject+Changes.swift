@@ -344,7 +344,7 @@ extension NSManagedObject {
 
 extension String {
     /// For the name of a leaf of a composite attribute, the name of the composite; otherwise `nil`.
-    var compositeName: String? {
+    package var compositeName: String? {
         utf8.firstIndex(of: UInt8(ascii: ".")).map { String(self[..<$0]) }
     }
 }

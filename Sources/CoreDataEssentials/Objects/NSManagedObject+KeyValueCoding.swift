@@ -395,7 +395,7 @@ extension Dictionary where Key == String, Value == Any {
 
 extension EntityLayout {
     /// Whether a path leads to a composite attribute inside another one.
-    func hasElements(of path: String) -> Bool { slots.contains { $0.name.hasPrefix(path + ".") } }
+    package func hasElements(of path: String) -> Bool { slots.contains { $0.name.hasPrefix(path + ".") } }
 
     /// The property whose setter a key names: `date` for `Date`, since key-value coding looks for `setDate:` with
     /// either.

@@ -1,3 +1,5 @@
+import StrataRows
+
 /// The facts about an object's row that targets above this one need; inside the context's scope.
 ///
 /// The stored properties behind them stay internal. As no other target sees them, an optimised build proves that accesses
@@ -8,6 +10,15 @@ extension NSManagedObject {
 
     /// The index of the object's store in the coordinator; negative if no store is assigned.
     package final var rowStoreIndex: Int32 { storeIndex }
+
+    /// The object's context.
+    package final var owningContext: NSManagedObjectContext? { context }
+
+    /// The layout of the object's entity.
+    package final var rowLayout: EntityLayout { layout }
+
+    /// The row with the unsaved changes; `nil` for a fault.
+    package final var currentRow: Row? { current }
 
     /// Whether the object was deleted by a save, or has left its context.
     package final var hasGone: Bool { flags.contains(.gone) }

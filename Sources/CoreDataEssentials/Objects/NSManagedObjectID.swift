@@ -139,7 +139,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     }
 
     /// The ID of an object whose store was removed before the ID was asked for.
-    static func leadingNowhere(_ layout: EntityLayout) -> NSManagedObjectID {
+    package static func leadingNowhere(_ layout: EntityLayout) -> NSManagedObjectID {
         NSManagedObjectID(layout: layout, temporaryKey: TemporaryIDs.nextKey())
     }
 
@@ -163,7 +163,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     var temporaryKey: Int64 { formerKey.load(ordering: .acquiring) }
 
     /// Whether the object has a permanent ID, either this one or one that this one leads to.
-    var isOfPermanentObject: Bool { current.store != nil }
+    package var isOfPermanentObject: Bool { current.store != nil }
 
     /// Makes the ID lead to another ID, which the object has from now on.
     ///

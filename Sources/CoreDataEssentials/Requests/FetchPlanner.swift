@@ -54,7 +54,7 @@ package struct FetchPlanner {
     }
 
     /// The entity of a request, in this model.
-    func entity(of specification: FetchSpecification) throws -> NSEntityDescription {
+    package func entity(of specification: FetchSpecification) throws -> NSEntityDescription {
         if let type = specification.managedClass as? NSManagedObject.Type {
             if specification.entity == nil {
                 if let entity = model.entity(meantBy: type) {

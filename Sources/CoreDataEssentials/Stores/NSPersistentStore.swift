@@ -127,10 +127,16 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     }
 
     /// Writes the store's metadata without a save, if it has changed since it was read.
-    package func saveMetadata() throws { try (self as? any EngineStore)?.writeMetadata() }
+    package func saveMetadata() throws {
+        switch self {
+        case let store as any EngineStore: try store.writeMetadata()
+        case let store as any CustomStore: try store.saveNewMetadata()
+        default: break
+        }
+    }
 
     /// Whether ``metadata`` was set since it was read or written; an engine may have more exact information.
-    final var hasNewMetadata: Bool {
+    package final var hasNewMetadata: Bool {
         get { state.withLock { $0.hasNewMetadata } }
         set { state.withLock { $0.hasNewMetadata = newValue } }
     }

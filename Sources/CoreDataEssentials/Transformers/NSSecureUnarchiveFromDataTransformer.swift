@@ -67,7 +67,7 @@ extension NSAttributeDescription {
     ///
     /// - Returns: The data; `nil` if the transformer refuses the value, or there is no transformer with the name, or
     ///   there is no name and the value cannot be archived.
-    func archived(_ value: Any) -> Data? {
+    package func archived(_ value: Any) -> Data? {
         guard let name = valueTransformerName else {
             return NSSecureUnarchiveFromDataTransformer.attributeDefault.data(for: value)
         }

@@ -1,3 +1,4 @@
+import CoreDataCustomStores
 import CoreDataEssentials
 import Foundation
 import StrataRows

@@ -5,6 +5,7 @@ import StrataRows
 import TestSupport
 import Testing
 
+@testable import CoreDataBatches
 @testable import CoreDataEssentials
 @testable import CoreDataMigration
 @testable import CoreDataModelFiles

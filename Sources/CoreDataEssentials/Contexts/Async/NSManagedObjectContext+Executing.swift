@@ -1,7 +1,7 @@
 import Foundation
 
 /// A request that ``NSManagedObjectContext/execute(_:)`` carries out.
-protocol ExecutableRequest: NSPersistentStoreRequest {
+package protocol ExecutableRequest: NSPersistentStoreRequest {
     /// Carries the request out, inside the context's scope.
     func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult
 }
@@ -52,7 +52,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSAsynchronousFetchRequest: ExecutableRequest {
-    func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult {
+    package func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult {
         NSAsynchronousFetchResult<ResultType>.start(self, in: context)
     }
 }

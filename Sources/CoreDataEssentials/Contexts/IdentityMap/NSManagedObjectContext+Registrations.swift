@@ -3,8 +3,9 @@
 
 extension NSManagedObjectContext {
     /// The store at an index, if it wants to be notified of registrations.
-    private func notifiedStore(_ storeIndex: Int32) -> NSIncrementalStore? {
-        store(at: storeIndex)?.store as? NSIncrementalStore
+    private func notifiedStore(_ storeIndex: Int32) -> (any CustomStore)? {
+        guard let store = store(at: storeIndex)?.custom, store.isNotifiedOfRegistrations else { return nil }
+        return store
     }
 
     /// Notes whether a store is to be notified, when the first object of the store and a hierarchy is registered.
@@ -17,13 +18,13 @@ extension NSManagedObjectContext {
     /// It may be called only if `notifiesStores`.
     final func notifyStore(of object: NSManagedObject, isRegistered: Bool) {
         guard object.key > 0, object.storeIndex >= 0, let store = notifiedStore(object.storeIndex) else { return }
-        store.mailbox.post(object.objectID, isRegistered: isRegistered)
+        store.noteRegistration(object.objectID, isRegistered: isRegistered)
     }
 
     /// Delivers to the stores what was posted.
     final func deliverRegistrations() {
         guard identityMap.notifiesStores else { return }
-        for entry in pinnedVersion.seenStores { (entry.store as? NSIncrementalStore)?.deliverRegistrations() }
+        for entry in pinnedVersion.seenStores { entry.custom?.deliverRegistrations() }
     }
 
     /// Posts that the context releases all objects, when it ends or is reset.

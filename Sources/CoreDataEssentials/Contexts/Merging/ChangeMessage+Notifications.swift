@@ -24,7 +24,7 @@ extension ChangeMessage {
     ///
     /// This includes new rows: a fetch may have cached such a row before it changed again, and a message with an
     /// inserted row does not name its later updates.
-    func invalidateRows() {
+    package func invalidateRows() {
         var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
         for change in [inserted, updated, deleted].joined() {
             keys[ObjectIdentifier(change.store), default: (change.store, [:])]

@@ -14,7 +14,19 @@ package struct ChangeMessage: Sendable {
         /// The ID of an object that only a tree of contexts has, under a negative key.
         package var temporaryID: NSManagedObjectID?
         /// For a new row: the row cache's count of removals at a time when the row certainly existed; `nil` if unknown.
-        var removals: UInt64?
+        package var removals: UInt64?
+
+        package init(
+            key: Int64,
+            layout: EntityLayout,
+            store: OpenStore,
+            temporaryID: NSManagedObjectID? = nil
+        ) {
+            self.key = key
+            self.layout = layout
+            self.store = store
+            self.temporaryID = temporaryID
+        }
 
         /// The ID of the row's object.
         var id: NSManagedObjectID { temporaryID?.latest ?? store.ids.id(key: key, layout: layout, store: store) }
@@ -26,7 +38,7 @@ package struct ChangeMessage: Sendable {
     /// The IDs of these rows, which the copies of the message share; `nil` once a list has been changed.
     private var sharedIDs: SharedIDs?
 
-    init() {}
+    package init() {}
 
     /// Makes the message of a save by a context on `coordinator`, including changes that the stores have made
     /// themselves.
@@ -78,7 +90,7 @@ package struct ChangeMessage: Sendable {
         return coordinator?.openStore(at: Int(object.storeIndex))
     }
 
-    var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
+    package var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
     var count: Int { inserted.count + updated.count + deleted.count }
 
     // MARK: - Coalescing
@@ -90,7 +102,7 @@ package struct ChangeMessage: Sendable {
     /// it as inserted.
     ///
     /// - Complexity: O(number of rows).
-    init(coalescing messages: [ChangeMessage]) {
+    package init(coalescing messages: [ChangeMessage]) {
         guard messages.count > 1 else {
             self = messages.first ?? ChangeMessage()
             return

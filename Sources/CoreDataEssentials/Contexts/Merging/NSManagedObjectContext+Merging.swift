@@ -104,7 +104,7 @@ extension NSManagedObjectContext {
     ///
     /// Called on the saving context's queue. Messages that wait are merged together. A requested message is merged even
     /// if the context does not follow; `waiter` is resumed when that is done.
-    final func enqueueMerge(
+    package final func enqueueMerge(
         _ message: ChangeMessage,
         isRequested: Bool = false,
         _ waiter: CheckedContinuation<Void, Never>? = nil

@@ -6,15 +6,15 @@ import Synchronization
 /// The centre cannot be asked who observes a notification. A program that has never read the name has no observer of
 /// it, as a rule, and the posts pass through ``NotificationGate``. Nothing else depends on that: an observer of all
 /// names finds the same in the user info.
-final class NotificationInterest: Sendable {
+package final class NotificationInterest: Sendable {
     static let willSave = NotificationInterest("NSManagingContextWillSaveChangesNotification")
     static let didChange = NotificationInterest("NSObjectsChangedInManagingContextNotification")
     static let didSave = NotificationInterest("NSManagingContextDidSaveChangesNotification")
-    static let didSaveIDs = NotificationInterest("NSManagedObjectContextDidSaveObjectIDsNotification")
+    package static let didSaveIDs = NotificationInterest("NSManagedObjectContextDidSaveObjectIDsNotification")
     static let didMergeIDs = NotificationInterest("NSManagedObjectContextDidMergeChangesObjectIDsNotification")
 
     /// The name, for posting.
-    let name: Notification.Name
+    package let name: Notification.Name
     private let wasShown = Atomic(false)
 
     private init(_ name: String) { self.name = Notification.Name(name) }

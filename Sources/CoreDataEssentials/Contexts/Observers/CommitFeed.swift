@@ -25,12 +25,12 @@ package final class CommitFeed: Sendable {
     /// Reports changes that the stores have already committed.
     ///
     /// O(changes × subscribers).
-    func publish(_ message: ChangeMessage) {
+    package func publish(_ message: ChangeMessage) {
         for subscriber in subscribers.withLock({ $0 }) { subscriber.observer?.committed(message) }
     }
 
     /// Reports that the stores have changed in an unknown way.
-    func publishUnknownChanges() {
+    package func publishUnknownChanges() {
         for subscriber in subscribers.withLock({ $0 }) { subscriber.observer?.committed(nil) }
     }
 }

@@ -199,7 +199,7 @@ public final class NSConstraintConflict: NSObject {
     }
 
     /// Describes a conflict of a row of a batch insert, for which there is no object.
-    init(
+    package init(
         _ constraint: [String],
         _ values: [String: Any],
         _ databaseObject: NSManagedObject?,
@@ -233,7 +233,7 @@ public final class NSConstraintConflict: NSObject {
 
 extension NSManagedObject {
     /// A row's attributes and to-one IDs by name; nil values are `NSNull`.
-    final func snapshot(of row: Row) -> [String: Any] {
+    package final func snapshot(of row: Row) -> [String: Any] {
         var result: [String: Any] = [:]
         for slot in layout.slots where !slot.name.utf8.contains(UInt8(ascii: ".")) {
             result[slot.name] = publicValue(of: slot, in: row) ?? NSNull()

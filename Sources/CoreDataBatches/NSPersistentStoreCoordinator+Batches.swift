@@ -1,0 +1,46 @@
+import CoreDataEssentials
+import StrataLocks
+import StrataRows
+
+extension NSPersistentStoreCoordinator {
+    /// Carries out a batch in one store, and updates the row cache.
+    ///
+    /// - Throws: The store's error. Nothing has changed in that case, unless the error has
+    ///   `NSPersistentStoreSaveInDoubtKey`.
+    func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
+        var done = BatchChanges()
+        var removals: UInt64 = 0
+        guard gate.enter() else { throw closedError }
+        defer { gate.leave() }
+        do {
+            try store.execute(batch) { changes in
+                FaultPoint.batchCommitted.pass()
+                if !FaultGuard.batchInvalidation.isOff { store.cache.publish(changes) }
+                removals = store.cache.removals
+                done = changes
+            }
+        } catch let doubt as SaveInDoubt {
+            // All rows that the batch may have changed are read again.
+            store.cache.removeAll()
+            throw doubt.error(of: store, "Read the objects that it was to change before you execute it again.")
+        }
+        return StoreBatch(store: store, changes: done, removals: removals)
+    }
+}
+
+extension RowCache {
+    /// Forgets the rows that a batch has changed or deleted.
+    ///
+    /// The batch calls it while it holds the store's writer, so that the cache learns of commits in their order. If a
+    /// batch has not listed the rows that it changed, then the rows of the whole hierarchy are forgotten.
+    fileprivate func publish(_ changes: BatchChanges) {
+        for root in changes.unlistedRoots { invalidateAll(root: root) }
+        var keys: [Int: [Int64]] = [:]
+        for rows in [changes.changed, changes.followed, changes.related, changes.deleted].joined() {
+            keys[rows.layout.rootNumber, default: []].append(contentsOf: rows.keys)
+        }
+        for (root, keys) in keys { invalidate(keys, root: root) }
+        // The batch counts as a commit even if it changed no row that existed before.
+        if keys.isEmpty, changes.unlistedRoots.isEmpty { invalidate(EmptyCollection(), root: 0) }
+    }
+}
