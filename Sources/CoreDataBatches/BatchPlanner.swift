@@ -27,7 +27,7 @@ struct BatchPlanner {
     func plan(_ request: NSBatchUpdateRequest) throws -> (update: BatchUpdate, store: OpenStore?) {
         var rows = try planner.plan(request.specification)
         let layout = rows.layout
-        request.note(layout.entity)
+        request.resolve(to: layout.entity)
         var values = BatchValues(layout, action: "A batch update")
         let constants = Row(layout: layout, key: 0)
         var given = SlotSet()
@@ -51,7 +51,7 @@ struct BatchPlanner {
             variableCount = max(variableCount, count)
             computed.append(BatchUpdate.Computed(slot: slot, expression: resolved))
         }
-        for slot in layout.slots where given.contains(slot.index) { try requireReleasable(slot, constants, values) }
+        for slot in layout.slots where given.contains(slot.index) { try requireReleasable(slot, constants: constants, values: values) }
         rows.hasCostlyValues = computed.contains { $0.expression.isCostly }
         let update = BatchUpdate(
             rows: rows,
@@ -64,7 +64,7 @@ struct BatchPlanner {
     }
 
     /// Refuses to clear a relationship whose inverse must not be nil.
-    private func requireReleasable(_ slot: Slot, _ constants: Row, _ values: BatchValues) throws {
+    private func requireReleasable(_ slot: Slot, constants: Row, values: BatchValues) throws {
         guard slot.kind == .reference, constants.isNull(slot.index) else { return }
         guard let inverse = slot.inverse, !inverse.isToMany, !inverse.isOptional else {
             return
@@ -109,7 +109,7 @@ struct BatchPlanner {
                 "A batch insert of \(entity.name ?? "") is refused: the entity is abstract; name one of its sub-entities."
             )
         }
-        request.note(entity)
+        request.resolve(to: entity)
         return entity.layout
     }
 }

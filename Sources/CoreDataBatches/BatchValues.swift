@@ -36,7 +36,7 @@ struct BatchValues {
                 try setAttribute(value, slot, in: row)
             }
             given.insert(index)
-        case .composite(let index): try setComposite(value, layout.composites[index], in: row, &given)
+        case .composite(let index): try setComposite(value, for: layout.composites[index], in: row, given: &given)
         default: throw refusal(of: key)
         }
     }
@@ -64,9 +64,9 @@ struct BatchValues {
 
     private func setComposite(
         _ value: Any?,
-        _ composite: CompositeSlot,
+        for composite: CompositeSlot,
         in row: Row,
-        _ given: inout SlotSet
+        given: inout SlotSet
     ) throws {
         var leaves: [String: Any] = [:]
         if let value {
@@ -75,7 +75,7 @@ struct BatchValues {
                     "cannot set \"\(composite.name)\" to a value of type \(type(of: value)): it takes a dictionary."
                 )
             }
-            leaves.flatten(values, composite.name, layout)
+            leaves.flatten(values, prefix: composite.name, layout: layout)
         }
         for index in composite.leaves {
             let slot = layout.slots[index]
@@ -154,11 +154,11 @@ struct BatchValues {
 
 extension [String: Any] {
     /// Adds the leaves of a composite attribute's value, by their paths.
-    fileprivate mutating func flatten(_ values: [String: Any], _ prefix: String, _ layout: EntityLayout) {
+    fileprivate mutating func flatten(_ values: [String: Any], prefix: String, layout: EntityLayout) {
         for (name, value) in values {
             let path = prefix + "." + name
             if let nested = value as? [String: Any], layout.places[path] == nil {
-                flatten(nested, path, layout)
+                flatten(nested, prefix: path, layout: layout)
             } else {
                 self[path] = value
             }

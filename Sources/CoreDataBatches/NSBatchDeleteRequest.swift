@@ -101,12 +101,12 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// - Returns: A request of the same class.
     open override func copy(with zone: NSZone? = nil) -> Any {
         let copy = super.copy(with: zone)
-        (copy as? NSBatchDeleteRequest)?.adoptProperties(of: self)
+        (copy as? NSBatchDeleteRequest)?.copyOwnProperties(from: self)
         return copy
     }
 
     /// Copies the properties that this class declares.
-    private func adoptProperties(of other: NSBatchDeleteRequest) {
+    private func copyOwnProperties(from other: NSBatchDeleteRequest) {
         request = other.fetchRequest
         misuse = other.misuse
         isOfNothing = other.isOfNothing

@@ -157,12 +157,12 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     /// - Returns: A request of the same class.
     open override func copy(with zone: NSZone? = nil) -> Any {
         let copy = super.copy(with: zone)
-        (copy as? NSBatchInsertRequest)?.adoptProperties(of: self)
+        (copy as? NSBatchInsertRequest)?.copyOwnProperties(from: self)
         return copy
     }
 
     /// Copies the properties that this class declares.
-    private func adoptProperties(of other: NSBatchInsertRequest) {
+    private func copyOwnProperties(from other: NSBatchInsertRequest) {
         target = other.target
         objectsToInsert = other.objectsToInsert
         dictionaryHandler = other.dictionaryHandler
@@ -171,7 +171,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     }
 
     /// Notes the entity that was found for the name.
-    func note(_ entity: NSEntityDescription) { target.note(entity) }
+    func resolve(to entity: NSEntityDescription) { target.resolve(to: entity) }
 
     /// The entity, in the form of a fetch specification.
     var specification: FetchSpecification { target.specification }

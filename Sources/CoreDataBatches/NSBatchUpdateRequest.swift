@@ -121,12 +121,12 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// - Returns: A request of the same class.
     open override func copy(with zone: NSZone? = nil) -> Any {
         let copy = super.copy(with: zone)
-        (copy as? NSBatchUpdateRequest)?.adoptProperties(of: self)
+        (copy as? NSBatchUpdateRequest)?.copyOwnProperties(from: self)
         return copy
     }
 
     /// Copies the properties that this class declares.
-    private func adoptProperties(of other: NSBatchUpdateRequest) {
+    private func copyOwnProperties(from other: NSBatchUpdateRequest) {
         target = other.target
         predicate = other.predicate
         includesSubentities = other.includesSubentities
@@ -136,7 +136,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     }
 
     /// Notes the entity that was found for the name.
-    func note(_ entity: NSEntityDescription) { target.note(entity) }
+    func resolve(to entity: NSEntityDescription) { target.resolve(to: entity) }
 
     /// The rows to change, in the form of a fetch specification.
     var specification: FetchSpecification {

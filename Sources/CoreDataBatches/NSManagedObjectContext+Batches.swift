@@ -27,7 +27,7 @@ extension NSManagedObjectContext {
             do {
                 let entity = batch.layout.predicateEntityName
                 done.append(
-                    try measured(.batch, entity, rows: { $0.changes.count }) {
+                    try measured(.batch, entity: entity, rows: { $0.changes.count }) {
                         try coordinator.execute(batch, in: store)
                     }
                 )
@@ -93,10 +93,10 @@ extension NSManagedObjectContext {
                 values[name] = failure.layout.slot(named: name).flatMap { clash.row.anyValue($0) } ?? NSNull()
             }
             return NSConstraintConflict(
-                clash.constraint,
-                values,
-                object,
-                clash.stored.flatMap { row in object?.snapshot(of: row) }
+                constraint: clash.constraint,
+                values: values,
+                databaseObject: object,
+                databaseSnapshot: clash.stored.flatMap { row in object?.snapshot(of: row) }
             )
         }
         let first = failure.clashes.prefix(5).map { clash in

@@ -15,7 +15,7 @@ struct NamedEntity {
     var name: String { entity?.name ?? givenName }
 
     /// Notes the entity that was found for the name.
-    mutating func note(_ entity: NSEntityDescription) { self.entity = self.entity ?? entity }
+    mutating func resolve(to entity: NSEntityDescription) { self.entity = self.entity ?? entity }
 
     /// The entity, in the form of a fetch specification.
     var specification: FetchSpecification {

@@ -18,7 +18,7 @@ extension ReferenceStore {
     package var takesBatches: Bool { false }
 
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
-        throw refused("takes no batches.", .persistentStoreUnsupportedRequestType)
+        throw refused("takes no batches.", code: .persistentStoreUnsupportedRequestType)
     }
 
     /// Calls methods of the store's class, for the context in whose scope the caller is.
@@ -66,8 +66,8 @@ extension ReferenceStore {
     /// - Returns: The error.
     func refused(
         _ what: String,
-        _ code: CocoaError.Code = .persistentStoreOperation,
-        _ underlying: (any Error)? = nil
+        code: CocoaError.Code = .persistentStoreOperation,
+        underlying: (any Error)? = nil
     ) -> CocoaError {
         var userInfo: [String: Any] = [
             NSLocalizedDescriptionKey: "\(Swift.type(of: self)) \(what)",
@@ -182,11 +182,11 @@ extension ReferenceStore {
         guard let uuid = known[NSStoreUUIDKey] as? String, Self.isHost(uuid) else {
             throw refused(
                 "gave no usable NSStoreUUIDKey in its metadata. Set it in loadMetadata(), to a text of letters, digits, \"-\", \".\" and \"_\".",
-                .persistentStoreOpen
+                code: .persistentStoreOpen
             )
         }
         guard let type = known[NSStoreTypeKey] as? String, !type.isEmpty else {
-            throw refused("gave no NSStoreTypeKey in its metadata. Set it in loadMetadata().", .persistentStoreOpen)
+            throw refused("gave no NSStoreTypeKey in its metadata. Set it in loadMetadata().", code: .persistentStoreOpen)
         }
         if identifier != uuid { identifier = uuid }
         guard known[NSStoreModelVersionHashesKey] == nil else { return try checkVersion(model, known) }
@@ -206,7 +206,7 @@ extension ReferenceStore {
         let differing = model.entitiesThatDiffer(fromStoreMetadata: found, configuration: modelConfiguration)
         let error = refused(
             "was made with another version of the model. Entities that differ: \(differing.joined(separator: ", ")).",
-            .persistentStoreIncompatibleVersionHash
+            code: .persistentStoreIncompatibleVersionHash
         )
         throw CocoaError.described(error.code, userInfo: error.userInfo.merging(["metadata": found]) { $1 })
     }
@@ -250,7 +250,7 @@ package final class StoreNames: Sendable {
     ///
     /// If the reference is neither a text nor an integer, or the store has not been added, then the ID refers to no
     /// object and is refused wherever it is used.
-    func id(_ entity: NSEntityDescription, _ object: Any, _ coordinator: NSPersistentStoreCoordinator?)
+    func id(entity: NSEntityDescription, object: Any, coordinator: NSPersistentStoreCoordinator?)
         -> NSManagedObjectID
     {
         // An entity of another copy of the model stands for the entity with the same name.

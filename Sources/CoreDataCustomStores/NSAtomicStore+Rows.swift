@@ -48,10 +48,10 @@ extension NSAtomicStore: ReferenceStore, InMemoryRows {
                 let members = try members(givenAs: node.value(forKey: slot.name), of: slot, in: place.layout)
                 guard !members.isEmpty else { continue }
                 let owner = ObjectReference(key: place.key, entity: place.layout.number)
-                changes.take(members, of: slot, ownedBy: owner, &rows)
+                changes.addMembers(members, of: slot, ownedBy: owner, rows: &rows)
             }
         }
-        try requireDestinations(changes, rows, model)
+        try requireDestinations(of: changes, in: rows, model: model)
         var contents = InMemoryContents(model)
         let result = contents.apply(changes, derives: false)
         changes.settle(result)
@@ -70,8 +70,8 @@ extension NSAtomicStore: ReferenceStore, InMemoryRows {
         try row(layout, key: key, version: version) { node.value(forKey: $0.name) }
     }
 
-    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: Schema) throws {
-        func require(_ reference: ObjectReference, _ name: String, _ layout: EntityLayout) throws {
+    private func requireDestinations(of changes: StoreChanges, in rows: [Int: [Int64: Row]], model: Schema) throws {
+        func require(_ reference: ObjectReference, name: String, layout: EntityLayout) throws {
             let root = model.entities[reference.entity - 1].rootNumber
             guard rows[root]?[reference.key] == nil else { return }
             throw refused(
@@ -80,12 +80,12 @@ extension NSAtomicStore: ReferenceStore, InMemoryRows {
         }
         for row in changes.inserted {
             for slot in row.layout.referenceSlots {
-                if let reference = row.reference(slot) { try require(reference, slot.name, row.layout) }
+                if let reference = row.reference(slot) { try require(reference, name: slot.name, layout: row.layout) }
             }
         }
         for change in changes.toMany {
             let layout = change.relationship.relationship.entity
-            for member in change.added + (change.order ?? []) { try require(member, change.relationship.name, layout) }
+            for member in change.added + (change.order ?? []) { try require(member, name: change.relationship.name, layout: layout) }
         }
     }
 }
@@ -99,11 +99,11 @@ extension StoreChanges {
     ///   - owner: The object that has the relationship.
     ///   - rows: The loaded rows by root and key. If the inverse is a to-one relationship, then it is set in the rows
     ///     of the members.
-    fileprivate mutating func take(
+    fileprivate mutating func addMembers(
         _ members: [ObjectReference],
         of slot: ToManySlot,
         ownedBy owner: ObjectReference,
-        _ rows: inout [Int: [Int64: Row]]
+        rows: inout [Int: [Int64: Row]]
     ) {
         let inverse = slot.inverse
         let tellsMembership = inverse.map(\.isToMany) ?? true

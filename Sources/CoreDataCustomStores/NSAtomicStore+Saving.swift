@@ -141,17 +141,17 @@ private final class NodeEdit {
     private func release(_ node: NSAtomicStoreCacheNode) {
         for (name, relationship) in node.objectID.entity.relationshipsByName where !relationship.isTransient {
             switch node.value(forKey: name) {
-            case let one as NSAtomicStoreCacheNode where removed.contains(one): set(nil, name, node)
+            case let one as NSAtomicStoreCacheNode where removed.contains(one): set(nil, forKey: name, of: node)
             case let some as Set<NSAtomicStoreCacheNode> where !some.isDisjoint(with: removed):
-                set(some.subtracting(removed), name, node)
+                set(some.subtracting(removed), forKey: name, of: node)
             case let list as [NSAtomicStoreCacheNode] where list.contains(where: removed.contains):
-                set(list.filter { !removed.contains($0) }, name, node)
+                set(list.filter { !removed.contains($0) }, forKey: name, of: node)
             default: break
             }
         }
     }
 
-    private func set(_ value: Any?, _ name: String, _ node: NSAtomicStoreCacheNode) {
+    private func set(_ value: Any?, forKey name: String, of node: NSAtomicStoreCacheNode) {
         if !added.contains(node) { former.append((node, [(name, node.value(forKey: name))])) }
         node.setValue(value, forKey: name)
     }
@@ -161,7 +161,7 @@ private final class NodeEdit {
         for row in rows where row.layout.hasDerivedSlots {
             guard let node = store.nodes.node(try store.id(ofKey: row.key, in: row.layout).id) else { continue }
             for slot in row.layout.slots where slot.property is NSDerivedAttributeDescription {
-                set(row.anyValue(slot), slot.name, node)
+                set(row.anyValue(slot), forKey: slot.name, of: node)
             }
         }
     }

@@ -160,7 +160,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///   - data: A `String`, an integer or a whole `NSNumber`.
     /// - Returns: The ID.
     public func objectID(for entity: NSEntityDescription, withReferenceObject data: Any) -> NSManagedObjectID {
-        names.id(entity, data, persistentStoreCoordinator)
+        names.id(entity: entity, object: data, coordinator: persistentStoreCoordinator)
     }
 
     /// The reference from which an ID was made.

@@ -30,7 +30,7 @@ extension NSIncrementalStore {
         case let other:
             throw refused(
                 "answered a \(Swift.type(of: request)) with \(other.map { "\(Swift.type(of: $0))" } ?? "nil"), where a result of the request's result type belongs.",
-                .persistentStoreUnsupportedRequestType
+                code: .persistentStoreUnsupportedRequestType
             )
         }
         if !request.wantsIDs { changes.unlistedRoots.insert(batch.layout.rootNumber) }

@@ -33,7 +33,7 @@ extension NSIncrementalStore {
                 guard !found.isEmpty else { throw error }
                 return found
             }
-            note(changes, told)
+            recordVersions(of: changes, reported: told)
             didCommit(StoreSaveResult(insertedKeys: changes.inserted.map(\.key)))
             return []
         }
@@ -49,13 +49,13 @@ extension NSIncrementalStore {
     /// The objects whose newest row is not the one on which the context's changes are based.
     private func findConflicts(_ changes: StoreChanges) throws -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
-        func check(_ layout: EntityLayout, _ key: Int64, _ base: Int64) throws {
+        func check(layout: EntityLayout, key: Int64, base: Int64) throws {
             guard versions.current(key, root: layout.rootNumber) != base else { return }
-            conflicts.append(try conflict(layout, key, base))
+            conflicts.append(try conflict(layout: layout, key: key, base: base))
         }
-        for update in changes.updated { try check(update.row.layout, update.row.key, update.baseVersion) }
-        for deletion in changes.deleted { try check(deletion.layout, deletion.key, deletion.baseVersion) }
-        for lock in changes.locked { try check(lock.layout, lock.key, lock.baseVersion) }
+        for update in changes.updated { try check(layout: update.row.layout, key: update.row.key, base: update.baseVersion) }
+        for deletion in changes.deleted { try check(layout: deletion.layout, key: deletion.key, base: deletion.baseVersion) }
+        for lock in changes.locked { try check(layout: lock.layout, key: lock.key, base: lock.baseVersion) }
         for (root, targets) in changes.foreignTargets() {
             for target in targets where versions.current(target.key, root: root) == nil {
                 conflicts.append(.missing(target, root: root))
@@ -64,7 +64,7 @@ extension NSIncrementalStore {
         return conflicts
     }
 
-    private func conflict(_ layout: EntityLayout, _ key: Int64, _ base: Int64) throws -> StoreConflict {
+    private func conflict(layout: EntityLayout, key: Int64, base: Int64) throws -> StoreConflict {
         let stored = try row(forKey: key, in: layout)
         if let stored, stored.version <= base {
             stored.setVersion(versions.advance(key, root: layout.rootNumber, past: base))
@@ -80,20 +80,20 @@ extension NSIncrementalStore {
             let list = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
         else { return [] }
         var bases: [NSManagedObjectID: (layout: EntityLayout, key: Int64, base: Int64)] = [:]
-        func note(_ layout: EntityLayout, _ key: Int64, _ base: Int64) throws {
+        func remember(layout: EntityLayout, key: Int64, base: Int64) throws {
             bases[try id(ofKey: key, in: layout).id] = (layout, key, base)
         }
-        for update in changes.updated { try note(update.row.layout, update.row.key, update.baseVersion) }
-        for deletion in changes.deleted { try note(deletion.layout, deletion.key, deletion.baseVersion) }
-        for lock in changes.locked { try note(lock.layout, lock.key, lock.baseVersion) }
+        for update in changes.updated { try remember(layout: update.row.layout, key: update.row.key, base: update.baseVersion) }
+        for deletion in changes.deleted { try remember(layout: deletion.layout, key: deletion.key, base: deletion.baseVersion) }
+        for lock in changes.locked { try remember(layout: lock.layout, key: lock.key, base: lock.baseVersion) }
         return try list.compactMap { found in
             guard let (layout, key, base) = bases[found.sourceObject.objectID] else { return nil }
-            return try conflict(layout, key, base)
+            return try conflict(layout: layout, key: key, base: base)
         }
     }
 
     /// Records the new versions.
-    private func note(_ changes: StoreChanges, _ told: ReportedChanges) {
+    private func recordVersions(of changes: StoreChanges, reported told: ReportedChanges) {
         for row in changes.inserted {
             versions.saved(row.key, root: row.layout.rootNumber, as: row.version + 1)
         }

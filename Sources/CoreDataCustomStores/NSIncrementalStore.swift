@@ -175,7 +175,7 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     ///     part of the ID's URI.
     /// - Returns: The ID.
     public func newObjectID(for entity: NSEntityDescription, referenceObject data: Any) -> NSManagedObjectID {
-        names.id(entity, data, persistentStoreCoordinator)
+        names.id(entity: entity, object: data, coordinator: persistentStoreCoordinator)
     }
 
     /// The reference from which an ID was made.

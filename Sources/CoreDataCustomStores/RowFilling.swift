@@ -22,22 +22,22 @@ extension ReferenceStore {
         let row = Row(layout: layout, key: key, version: version, stamp: CoarseClock.now)
         for slot in layout.slots where slot.name.compositeName == nil {
             guard let value = try value(slot.property), !(value is NSNull) else { continue }
-            try fill(row, slot, value)
+            try fill(row, at: slot, with: value)
         }
         for composite in layout.composites {
             guard let value = try value(composite.property), !(value is NSNull) else { continue }
-            guard let elements = value as? [String: Any] else { throw mismatch(composite.name, layout, value) }
+            guard let elements = value as? [String: Any] else { throw mismatch(of: composite.name, in: layout, value: value) }
             for index in composite.leaves {
                 let slot = layout.slots[index]
                 let path = slot.name.dropFirst(composite.name.count + 1).split(separator: ".")
                 guard let value = Self.element(path[...], of: elements), !(value is NSNull) else { continue }
-                try fill(row, slot, value)
+                try fill(row, at: slot, with: value)
             }
         }
         return row
     }
 
-    private func fill(_ row: Row, _ slot: Slot, _ value: Any) throws {
+    private func fill(_ row: Row, at slot: Slot, with value: Any) throws {
         if slot.kind == .reference {
             let destination = row.layout.schema.entities[slot.destinationNumber - 1]
             let reference = try reference(
@@ -47,13 +47,13 @@ extension ReferenceStore {
             )
             row.setReference(reference, slot)
         } else if slot.type == .transformable {
-            guard let data = slot.attribute?.archived(value) else { throw mismatch(slot.name, row.layout, value) }
+            guard let data = slot.attribute?.archived(value) else { throw mismatch(of: slot.name, in: row.layout, value: value) }
             row.setData(data, slot)
         } else {
             do {
                 try row.setAny(value, slot)
             } catch {
-                throw mismatch(slot.name, row.layout, value)
+                throw mismatch(of: slot.name, in: row.layout, value: value)
             }
         }
     }
@@ -64,7 +64,7 @@ extension ReferenceStore {
         return (value as? [String: Any]).flatMap { element(path.dropFirst(), of: $0) }
     }
 
-    private func mismatch(_ name: String, _ layout: EntityLayout, _ value: Any) -> CocoaError {
+    private func mismatch(of name: String, in layout: EntityLayout, value: Any) -> CocoaError {
         refused(
             "gave a value of type \(Swift.type(of: value)) for \"\(name)\" of \(layout.entity.name ?? ""), which does not fit the property's type."
         )

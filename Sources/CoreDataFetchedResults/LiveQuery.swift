@@ -110,15 +110,15 @@ final class LiveQuery: Sendable {
                 throw error
             }
             if Task.isCancelled { return nil }
-            if notes.isCertain || last == nil || isNews(ids, last ?? [], notes.rows) { return ids }
+            if notes.isCertain || last == nil || isNews(ids, since: last ?? [], changed: notes.rows) { return ids }
         }
         return nil
     }
 
     private func isNews(
         _ ids: [NSManagedObjectID],
-        _ last: [NSManagedObjectID],
-        _ changed: Set<RowName>
+        since last: [NSManagedObjectID],
+        changed: Set<RowName>
     ) -> Bool {
         guard ids.count == last.count, zip(ids, last).allSatisfy({ $0 === $1 }) else { return true }
         guard !changed.isEmpty else { return false }
@@ -167,6 +167,6 @@ struct LiveRequest: Sendable {
     }
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObjectID] {
         if let upward = context.upward { return try context.visitParent(upward) { try fetch(in: $0) } }
-        return try ContextFetch(context, specification.value.0, specification.value.1).ids()
+        return try ContextFetch(context: context, specification: specification.value.0, affected: specification.value.1).ids()
     }
 }

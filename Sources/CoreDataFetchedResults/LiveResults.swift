@@ -30,7 +30,7 @@ extension NSManagedObjectContext {
     /// - Parameter request: The request; a copy is made. Its result type and `includesPendingChanges` are ignored.
     /// - Returns: The sequence; nothing is observed before a loop over it starts.
     public func results<ResultType>(for request: NSFetchRequest<ResultType>) -> LiveResults<ResultType> {
-        noteClass(ResultType.self, of: request.specification)
+        registerClass(ResultType.self, of: request.specification)
         return LiveResults(request, self)
     }
 }

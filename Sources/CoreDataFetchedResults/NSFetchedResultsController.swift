@@ -146,7 +146,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///   next to one another. After an error, the results are as before.
     /// - Complexity: One fetch, and one pass over the objects found.
     open func performFetch() throws {
-        managedObjectContext.noteClass(ResultType.self, of: fetchRequest.specification)
+        managedObjectContext.registerClass(ResultType.self, of: fetchRequest.specification)
         try tracker.performFetch { objects in
             var known: NSManagedObject.Type?
             for object in objects where type(of: object) != known {

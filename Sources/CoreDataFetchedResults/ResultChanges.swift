@@ -62,7 +62,7 @@ struct ResultChanges {
         let new: [Place?] = touched.map { touched in
             touched.entry.section.map { Place(section: $0, row: $0.entries.place(of: touched.entry)) }
         }
-        let moved = formerSections.map { compareSections($0, list.sections, touched, new) } ?? []
+        let moved = formerSections.map { compareSections($0, with: list.sections, touched: touched, new: new) } ?? []
         compareObjects(touched, new, movedSections: moved)
     }
 
@@ -73,9 +73,9 @@ struct ResultChanges {
     /// - Returns: The sections that are reported as deleted and inserted because they are in another order now.
     private mutating func compareSections(
         _ former: [ResultSection],
-        _ current: [ResultSection],
-        _ touched: [Touched],
-        _ new: [Place?]
+        with current: [ResultSection],
+        touched: [Touched],
+        new: [Place?]
     ) -> Set<ObjectIdentifier> {
         var newcomers: [ObjectIdentifier: (section: ResultSection, count: Int)] = [:]
         for (touched, place) in zip(touched, new) where touched.mayHaveMoved {
@@ -110,7 +110,7 @@ struct ResultChanges {
         _ new: [Place?],
         movedSections: Set<ObjectIdentifier>
     ) {
-        let keepers = keepers(touched, new, movedSections)
+        let keepers = keepers(among: touched, new: new, movedSections: movedSections)
         var deleted: [Change] = []
         var inserted: [Change] = []
         var moved: [Change] = []
@@ -140,9 +140,9 @@ struct ResultChanges {
 
     /// The touched entries, by position, that have kept their place relative to the untouched ones.
     private func keepers(
-        _ touched: [Touched],
-        _ new: [Place?],
-        _ movedSections: Set<ObjectIdentifier>
+        among touched: [Touched],
+        new: [Place?],
+        movedSections: Set<ObjectIdentifier>
     ) -> Set<Int> {
         struct Part {
             var movers: [(old: Int, new: Int)] = []

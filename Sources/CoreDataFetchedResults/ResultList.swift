@@ -155,7 +155,7 @@ struct ResultList {
             enter(entry, into: section, isBefore)
         }
         guard kept.count < former.count || !made.isEmpty else { return false }
-        relist(former, kept, made)
+        relist(former, keeping: kept, inserting: made)
         return true
     }
 
@@ -191,8 +191,8 @@ struct ResultList {
     /// O(number of sections).
     private mutating func relist(
         _ former: [ResultSection],
-        _ kept: [ResultSection],
-        _ made: [(section: ResultSection, position: Int)]
+        keeping kept: [ResultSection],
+        inserting made: [(section: ResultSection, position: Int)]
     ) {
         for section in former {
             section.formerIndex = section.index

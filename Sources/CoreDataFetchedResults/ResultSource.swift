@@ -57,7 +57,7 @@ struct ResultSource {
         sectionNaming = naming
         var roots = plan.relatedRootNumbers
         var collections = plan.predicate.map { CollectionUse.isIn($0.condition) } ?? false
-        Self.follow(sectionKeys, from: plan.layout, &roots, &collections)
+        Self.follow(sectionKeys, from: plan.layout, roots: &roots, collections: &collections)
         relatedRoots = roots
         looksIntoCollections = collections
     }
@@ -66,8 +66,8 @@ struct ResultSource {
     private static func follow(
         _ keys: [String],
         from layout: EntityLayout,
-        _ roots: inout Set<Int>,
-        _ collections: inout Bool
+        roots: inout Set<Int>,
+        collections: inout Bool
     ) {
         var layout = layout
         for key in keys {

@@ -224,7 +224,7 @@ final class ResultsTracker {
             if isStale || isIndirect || isMany || source.plan.offset > 0 {
                 try refetch(source, touched: objects)
             } else {
-                try follow(objects, unregistered, source)
+                try follow(objects, unregistered: unregistered, source: source)
             }
         }
     }
@@ -254,8 +254,8 @@ final class ResultsTracker {
 
     private func follow(
         _ objects: [NSManagedObject],
-        _ unregistered: [ChangeMessage.Change],
-        _ source: ResultSource
+        unregistered: [ChangeMessage.Change],
+        source: ResultSource
     ) throws {
         var objects = objects
         var seen = Set(unregistered.isEmpty ? [] : objects.map(ObjectIdentifier.init))
@@ -326,7 +326,7 @@ final class ResultsTracker {
         return keys
     }
 
-    private func isBefore(_ lhs: ResultEntry, _ rhs: ResultEntry, _ source: ResultSource) -> Bool {
+    private func isBefore(_ lhs: ResultEntry, _ rhs: ResultEntry, in source: ResultSource) -> Bool {
         work.comparisons += 1
         switch source.compare(keysOfEntry(lhs, source), keysOfEntry(rhs, source)) {
         case .orderedAscending: return true
@@ -367,8 +367,8 @@ final class ResultsTracker {
             touched.append(ResultChanges.Touched(entry, old: nil))
             incoming.append((entry, name))
         }
-        incoming.sort { isBefore($0.entry, $1.entry, source) }
-        let sectionsChanged = list.insert(incoming) { isBefore($0, $1, source) }
+        incoming.sort { isBefore($0.entry, $1.entry, in: source) }
+        let sectionsChanged = list.insert(incoming) { isBefore($0, $1, in: source) }
         self.list = list
         generation += 1
         return ResultChanges(touched, formerSections: sectionsChanged ? former : nil, list: list)
@@ -405,15 +405,15 @@ final class ResultsTracker {
         let generation = generation
         client?.willChange()
         guard generation == self.generation, let list else { return }
-        client?.didChange(replace(list, before, by: next, objects, touched))
+        client?.didChange(replace(list, from: before, by: next, objects: objects, touched: touched))
     }
 
     private func replace(
         _ list: ResultList,
-        _ before: [ResultEntry],
+        from before: [ResultEntry],
         by next: [(entry: ResultEntry, sectionName: String)],
-        _ objects: [NSManagedObject],
-        _ touched: Set<RowName>
+        objects: [NSManagedObject],
+        touched: Set<RowName>
     ) -> ResultChanges {
         var list = list
         let former = list.sections

@@ -125,7 +125,7 @@ struct HistoryFetch {
             var query = query
             query.wantsChanges = wantsChanges
             if limit > 0, predicate == nil { query.limit = limit - count }
-            try source.forEach(query, inPortions: inPortions && (predicate != nil || isAlone), reach) { record in
+            try source.forEach(matching: query, inPortions: inPortions && (predicate != nil || isAlone), reach: reach) { record in
                 let transaction = NSPersistentHistoryTransaction(
                     record.transaction,
                     wantsChanges ? record.changes : nil,
@@ -167,7 +167,7 @@ struct HistoryFetch {
     ) throws {
         var count = 0
         for (source, query) in try queries(stores) {
-            try source.forEach(query, inPortions: inPortions, reach) { record in
+            try source.forEach(matching: query, inPortions: inPortions, reach: reach) { record in
                 func isFound(_ change: HistoryChangeRecord) throws -> Bool {
                     try matches(NSPersistentHistoryChange(change, of: record.transaction, in: source.entry))
                 }
@@ -241,7 +241,7 @@ struct HistoryFetch {
                 query.until = max(place.number, 1) - 1
             }
             var places: [HistoryPlace] = []
-            try source.forEach(query, inPortions: inPortions, reach) { record in
+            try source.forEach(matching: query, inPortions: inPortions, reach: reach) { record in
                 guard record.transaction.time < end else { return .goesOn }
                 let changes = readsChanges ? record.changes : nil
                 guard try matches(NSPersistentHistoryTransaction(record.transaction, changes, in: source.entry)) else {
@@ -279,9 +279,9 @@ struct HistoryFetch {
 
         /// Calls `body` with the records at this moment until it ends the reading, and notes the place.
         func forEach(
-            _ query: HistoryQuery,
+            matching query: HistoryQuery,
             inPortions: Bool,
-            _ reach: Reach,
+            reach: Reach,
             _ body: (HistoryRecord) throws -> Step
         ) throws {
             let end = try store.lastHistoryPlace()

@@ -189,12 +189,12 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// - Returns: A request of the same class.
     public override func copy(with zone: NSZone? = nil) -> Any {
         let copy = super.copy(with: zone)
-        (copy as? NSPersistentHistoryChangeRequest)?.adoptProperties(of: self)
+        (copy as? NSPersistentHistoryChangeRequest)?.copyOwnProperties(from: self)
         return copy
     }
 
     /// Copies the properties that this class declares.
-    private func adoptProperties(of other: NSPersistentHistoryChangeRequest) {
+    private func copyOwnProperties(from other: NSPersistentHistoryChangeRequest) {
         kind = other.kind
         resultType = other.resultType
         fetchRequest = other.fetchRequest?.duplicate()

@@ -55,9 +55,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     private static let retryInterval = 1.0
 
     fileprivate init(
-        _ coordinator: NSPersistentStoreCoordinator,
-        _ contexts: [NSManagedObjectContext]?,
-        _ token: NSPersistentHistoryToken,
+        coordinator: NSPersistentStoreCoordinator,
+        contexts: [NSManagedObjectContext]?,
+        token: NSPersistentHistoryToken,
         setBacks: [String: UInt64]
     ) {
         self.coordinator = coordinator
@@ -164,10 +164,10 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             do {
                 // After that, the numbers in the token may be those of other transactions.
                 let wasSetBack = state.withLock { $0.setBacks[name] ?? 0 } != store.historySetBacks
-                if wasSetBack { try startAnew(store, entry, name, coordinator) }
-                try followNews(of: store, entry, name, coordinator)
+                if wasSetBack { try startAnew(in: store, entry: entry, name: name, coordinator: coordinator) }
+                try followNews(of: store, entry: entry, name: name, coordinator: coordinator)
             } catch let error as CocoaError where error.code.rawValue == NSPersistentHistoryTokenExpiredError {
-                try startAnew(store, entry, name, coordinator)
+                try startAnew(in: store, entry: entry, name: name, coordinator: coordinator)
             }
         }
     }
@@ -178,9 +178,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     /// changed.
     private func followNews(
         of store: any HistoryStore,
-        _ entry: OpenStore,
-        _ name: String,
-        _ coordinator: NSPersistentStoreCoordinator
+        entry: OpenStore,
+        name: String,
+        coordinator: NSPersistentStoreCoordinator
     ) throws {
         var end: HistoryPlace?
         while true {
@@ -190,15 +190,15 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             query.until = end?.number
             query.limit = Self.portion
             let records = try store.history(query)
-            hand(records, of: store, entry, coordinator)
+            passOn(records, of: store, entry: entry, coordinator: coordinator)
             if let last = records.last?.transaction {
-                if last.number - start.number != Int64(records.count) { noteUnknownChanges(of: entry, coordinator) }
+                if last.number - start.number != Int64(records.count) { mergeUnknownChanges(of: entry, coordinator: coordinator) }
                 move(name, to: last.place)
             }
             guard records.count < Self.portion else { continue }
             if let end {
                 guard end.number > token.places[name]?.number ?? 0 else { return }
-                noteUnknownChanges(of: entry, coordinator)
+                mergeUnknownChanges(of: entry, coordinator: coordinator)
                 return move(name, to: end)
             }
             let place = try store.lastHistoryPlace()
@@ -208,11 +208,11 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         }
     }
 
-    private func hand(
+    private func passOn(
         _ records: [HistoryRecord],
         of store: any HistoryStore,
-        _ entry: OpenStore,
-        _ coordinator: NSPersistentStoreCoordinator
+        entry: OpenStore,
+        coordinator: NSPersistentStoreCoordinator
     ) {
         guard !records.isEmpty else { return }
         var messages: [ChangeMessage] = []
@@ -258,23 +258,23 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     ///
     /// Nothing that was read before is relied on.
     private func startAnew(
-        _ store: any HistoryStore,
-        _ entry: OpenStore,
-        _ name: String,
-        _ coordinator: NSPersistentStoreCoordinator
+        in store: any HistoryStore,
+        entry: OpenStore,
+        name: String,
+        coordinator: NSPersistentStoreCoordinator
     ) throws {
         let setBacks = store.historySetBacks
         // The place is read first: everything that is written after this is read as new.
         let place = try store.lastHistoryPlace()
         // In an older copy, other writers give their transactions numbers that this coordinator's transactions had.
         store.forgetOwnTransactions()
-        noteUnknownChanges(of: entry, coordinator)
+        mergeUnknownChanges(of: entry, coordinator: coordinator)
         move(name, to: place)
         state.withLock { $0.setBacks[name] = setBacks }
     }
 
     /// Forgets all rows of a store, and brings all of its objects up to date.
-    private func noteUnknownChanges(of entry: OpenStore, _ coordinator: NSPersistentStoreCoordinator) {
+    private func mergeUnknownChanges(of entry: OpenStore, coordinator: NSPersistentStoreCoordinator) {
         entry.cache.removeAll()
         coordinator.commits.publishUnknownChanges()
         for context in contexts { context.perform { context.mergeUnknownChanges(of: entry) } }
@@ -330,7 +330,7 @@ extension NSPersistentStoreCoordinator {
             // A store that the token does not name is followed from now on.
             NSPersistentHistoryToken(current.places.merging(token.places) { $1 })
         }
-        return RemoteChangeFollower(self, contexts, start ?? current, setBacks: setBacks)
+        return RemoteChangeFollower(coordinator: self, contexts: contexts, token: start ?? current, setBacks: setBacks)
     }
 }
 

@@ -37,7 +37,7 @@ extension SQLiteStore {
     fileprivate func finishDeferredTask() throws -> Bool {
         guard let sqlite else { return false }
         let isMoreLeft = try sqlite.tidyUp()
-        if !isMoreLeft { adoptMetadata() }
+        if !isMoreLeft { copyMetadataFromEngine() }
         return isMoreLeft
     }
 }

@@ -11,9 +11,9 @@ struct AttributeMaker {
     private let type: NSAttributeDescription.AttributeType
 
     init(
-        _ info: ManagedPropertyInfo,
-        _ owner: NSManagedObject.Type,
-        _ type: NSAttributeDescription.AttributeType
+        info: ManagedPropertyInfo,
+        owner: NSManagedObject.Type,
+        type: NSAttributeDescription.AttributeType
     ) {
         self.info = info
         self.owner = owner
@@ -86,7 +86,7 @@ struct AttributeMaker {
             }
             rules.append((NSPredicate(format: "SELF MATCHES %@", pattern), NSValidationStringPatternMatchingError))
         case .validation(let format, let message):
-            let predicate = try ClassProperty.parse(format, owner, info.name) { try NSPredicate(validating: $0) }
+            let predicate = try ClassProperty.parse(format, owner: owner, property: info.name) { try NSPredicate(validating: $0) }
             rules.append((predicate, message))
         case .unique, .indexed, .derived, .transient, .optional, .formerName, .hashModifier, .type, .userInfo: break
         case .inverse, .inverseName, .noInverse, .deleteRule, .ordered, .count, .destination, .fetched:
@@ -185,7 +185,7 @@ struct AttributeMaker {
             } else if let type = ClassPropertyType.attributeType(of: plain) {
                 attribute = NSAttributeDescription()
                 attribute.type = type
-                let maker = AttributeMaker(info, owner, type)
+                let maker = AttributeMaker(info: info, owner: owner, type: type)
                 if let value = element.defaultValue { attribute.defaultValue = try maker.defaultValue(value) }
             } else {
                 throw failure(
@@ -205,5 +205,5 @@ struct AttributeMaker {
         failure("the trait .\(trait.name) does not fit an attribute of type \(type.rawValue.described)")
     }
 
-    private func failure(_ reason: String) -> ModelError { ModelError.class(owner, info.name, reason) }
+    private func failure(_ reason: String) -> ModelError { ModelError.class(owner, property: info.name, reason: reason) }
 }

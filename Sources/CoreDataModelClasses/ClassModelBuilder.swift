@@ -44,7 +44,7 @@ struct ClassModelBuilder {
     private mutating func add(_ type: NSManagedObject.Type) throws(ModelError) {
         guard places[ObjectIdentifier(type)] == nil else { return }
         guard let info = type.managedEntity, info.type == type else {
-            throw ModelError.class(type, nil, "it is not marked @ManagedObject")
+            throw ModelError.class(type, property: nil, reason: "it is not marked @ManagedObject")
         }
         if let parent = Self.parent(of: type) { try add(parent) }
         let entity = NSEntityDescription()
@@ -82,8 +82,8 @@ struct ClassModelBuilder {
             if let other = owners.updateValue(place.type, forKey: name) {
                 throw ModelError.class(
                     place.type,
-                    nil,
-                    "its entity has the name \"\(name)\", which that of class \(String(reflecting: other)) has too"
+                    property: nil,
+                    reason: "its entity has the name \"\(name)\", which that of class \(String(reflecting: other)) has too"
                 )
             }
         }
@@ -112,8 +112,8 @@ struct ClassModelBuilder {
             guard let destination = entity(of: type) else {
                 throw ModelError.class(
                     place.type,
-                    property.name,
-                    "it leads to class \(String(reflecting: type)), which is not among the classes of the model"
+                    property: property.name,
+                    reason: "it leads to class \(String(reflecting: type)), which is not among the classes of the model"
                 )
             }
             if let relationship = property.property as? NSRelationshipDescription {
@@ -136,16 +136,16 @@ struct ClassModelBuilder {
         guard let inverse = entity(of: type)?.relationshipsByName[name] else {
             throw ModelError.class(
                 place.type,
-                property.name,
-                "its inverse \"\(name)\" is not a relationship of \(String(reflecting: type))"
+                property: property.name,
+                reason: "its inverse \"\(name)\" is not a relationship of \(String(reflecting: type))"
             )
         }
         for (one, other) in [(relationship, inverse), (inverse, relationship)] {
             if let known = one.inverseRelationship, known !== other {
                 throw ModelError.class(
                     place.type,
-                    property.name,
-                    "\"\(one.name)\" cannot be the inverse of \"\(other.name)\": it is that of \"\(known.name)\""
+                    property: property.name,
+                    reason: "\"\(one.name)\" cannot be the inverse of \"\(other.name)\": it is that of \"\(known.name)\""
                 )
             }
         }
@@ -160,15 +160,15 @@ struct ClassModelBuilder {
             guard hasInverse || property.hasNoInverse else {
                 throw ModelError.class(
                     place.type,
-                    property.name,
-                    "it has no inverse: name one with .inverse(…) here or at the other end, or write .noInverse"
+                    property: property.name,
+                    reason: "it has no inverse: name one with .inverse(…) here or at the other end, or write .noInverse"
                 )
             }
             guard !hasInverse || !property.hasNoInverse else {
                 throw ModelError.class(
                     place.type,
-                    property.name,
-                    "it is said to have .noInverse, but \"\(relationship.inverseRelationship?.name ?? "")\" names it"
+                    property: property.name,
+                    reason: "it is said to have .noInverse, but \"\(relationship.inverseRelationship?.name ?? "")\" names it"
                 )
             }
         }
@@ -187,7 +187,7 @@ struct ClassModelBuilder {
             case .unique(let names): constraints.append(names)
             case .compoundIndex(let names): compound.append(names)
             case .index(let name, let elements, let predicate):
-                indexes.append(try index(name, elements, predicate, of: place))
+                indexes.append(try index(name, elements: elements, predicate: predicate, of: place))
             case .formerName(let name): entity.renamingIdentifier = name
             case .hashModifier(let text): entity.versionHashModifier = text
             case .userInfo(let facts): entity.userInfo = facts
@@ -201,8 +201,8 @@ struct ClassModelBuilder {
 
     private func index(
         _ name: String,
-        _ elements: [ManagedIndexElement],
-        _ predicate: String?,
+        elements: [ManagedIndexElement],
+        predicate: String?,
         of place: Described
     ) throws(ModelError) -> NSFetchIndexDescription {
         let available = place.entity.propertiesByName
@@ -212,12 +212,12 @@ struct ClassModelBuilder {
             switch element.subject {
             case .property(let name):
                 guard let named = available[name] else {
-                    throw ModelError.class(place.type, name, "an index names it, but there is no such property")
+                    throw ModelError.class(place.type, property: name, reason: "an index names it, but there is no such property")
                 }
                 property = named
             case .expression(let text, let type):
                 let computed = NSExpressionDescription()
-                computed.expression = try ClassProperty.parse(text, place.type, nil, ModelText.expression)
+                computed.expression = try ClassProperty.parse(text, owner: place.type, property: nil, ModelText.expression)
                 computed.resultType = type
                 property = computed
             }
@@ -227,7 +227,7 @@ struct ClassModelBuilder {
         }
         let index = NSFetchIndexDescription(name: name, elements: descriptions)
         if let predicate {
-            index.partialIndexPredicate = try ClassProperty.parse(predicate, place.type, nil, ModelText.predicate)
+            index.partialIndexPredicate = try ClassProperty.parse(predicate, owner: place.type, property: nil, ModelText.predicate)
         }
         return index
     }
@@ -246,13 +246,13 @@ struct ClassModelBuilder {
     /// An error of the finished model, with the class instead of its entity.
     private func named(_ error: ModelError) -> ModelError {
         guard let place = described.first(where: { $0.entity.name == error.entity }) else { return error }
-        return ModelError.class(place.type, error.property, error.reason)
+        return ModelError.class(place.type, property: error.property, reason: error.reason)
     }
 }
 
 extension ModelError {
     /// An error of a class; the message contains the name with its module.
-    static func `class`(_ type: NSManagedObject.Type, _ property: String?, _ reason: String) -> ModelError {
+    static func `class`(_ type: NSManagedObject.Type, property: String?, reason: String) -> ModelError {
         let place = String(reflecting: type) + (property.map { ".\($0)" } ?? "")
         return ModelError(.invalid, class: place, entity: ManagedClasses.bareName(of: type), property: property, reason)
     }

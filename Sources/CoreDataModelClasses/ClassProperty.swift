@@ -25,10 +25,10 @@ struct ClassProperty {
         let type = try ClassPropertyType(info, owner)
         switch type.kind {
         case .attribute(let attributeType):
-            property = try AttributeMaker(info, owner, attributeType).attribute()
+            property = try AttributeMaker(info: info, owner: owner, type: attributeType).attribute()
             destination = nil
         case .composite(let composite):
-            let attribute = try AttributeMaker(info, owner, .composite).composite(composite)
+            let attribute = try AttributeMaker(info: info, owner: owner, type: .composite).composite(composite)
             property = attribute
             destination = nil
         case .relationship(let class_, let isToMany, let isOrdered):
@@ -37,7 +37,7 @@ struct ClassProperty {
         case .fetched(let class_, let format):
             let fetched = NSFetchedPropertyDescription()
             let request = NSFetchRequest<NSFetchRequestResult>()
-            request.predicate = try Self.parse(format, owner, info.name, ModelText.predicate)
+            request.predicate = try Self.parse(format, owner: owner, property: info.name, ModelText.predicate)
             fetched.fetchRequest = request
             property = fetched
             destination = class_
@@ -71,14 +71,14 @@ struct ClassProperty {
             guard let root = Swift.type(of: keyPath).rootType as? NSManagedObject.Type, root == type else {
                 throw ModelError.class(
                     owner,
-                    name,
-                    "its inverse is a property of \(Swift.type(of: keyPath).rootType), but it leads to \(String(reflecting: type))"
+                    property: name,
+                    reason: "its inverse is a property of \(Swift.type(of: keyPath).rootType), but it leads to \(String(reflecting: type))"
                 )
             }
             do {
                 return try KeyPathNames.name(of: keyPath, in: type)
             } catch {
-                throw ModelError.class(owner, name, "its inverse \(keyPath) is no @Managed property")
+                throw ModelError.class(owner, property: name, reason: "its inverse \(keyPath) is no @Managed property")
             }
         }
         return nil
@@ -102,15 +102,15 @@ struct ClassProperty {
             case .count(let least, 1?) where !isToMany && least >= 0: relationship.minCount = least
             case .count(let least, let most) where isToMany:
                 guard least >= 0, most == -1 || (most ?? .max) >= max(least, 1) else {
-                    throw ModelError.class(owner, info.name, "it cannot have \(least) to \(most ?? 0) objects")
+                    throw ModelError.class(owner, property: info.name, reason: "it cannot have \(least) to \(most ?? 0) objects")
                 }
                 relationship.minCount = least
                 // A to-many relationship with at most one object would be a to-one relationship.
                 guard most != 1 else {
                     throw ModelError.class(
                         owner,
-                        info.name,
-                        "a collection of one object at most is no to-many relationship"
+                        property: info.name,
+                        reason: "a collection of one object at most is no to-many relationship"
                     )
                 }
                 relationship.maxCount = most ?? 0
@@ -121,8 +121,8 @@ struct ClassProperty {
             default:
                 throw ModelError.class(
                     owner,
-                    info.name,
-                    "the trait .\(trait.name) does not fit a relationship\(isToMany ? "" : " to one object")"
+                    property: info.name,
+                    reason: "the trait .\(trait.name) does not fit a relationship\(isToMany ? "" : " to one object")"
                 )
             }
         }
@@ -132,14 +132,14 @@ struct ClassProperty {
     /// Parses a text of the predicate language.
     static func parse<Value>(
         _ text: String,
-        _ owner: NSManagedObject.Type,
-        _ property: String?,
+        owner: NSManagedObject.Type,
+        property: String?,
         _ parse: (String) throws -> Value
     ) throws(ModelError) -> Value {
         do {
             return try parse(text)
         } catch {
-            throw ModelError.class(owner, property, "\"\(ModelText.quotable(text))\" cannot be understood")
+            throw ModelError.class(owner, property: property, reason: "\"\(ModelText.quotable(text))\" cannot be understood")
         }
     }
 }

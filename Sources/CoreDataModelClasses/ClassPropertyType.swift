@@ -37,19 +37,19 @@ struct ClassPropertyType {
             guard let member = Self.member(of: plain) else {
                 throw ModelError.class(
                     owner,
-                    info.name,
-                    "a fetched property is an array of managed objects, not \(info.type)"
+                    property: info.name,
+                    reason: "a fetched property is an array of managed objects, not \(info.type)"
                 )
             }
             kind = .fetched(member, predicate)
             return
         }
         if let explicit {
-            if let found = Self.attributeType(of: plain), !Self.fits(explicit, found, plain) {
+            if let found = Self.attributeType(of: plain), !Self.fits(explicit, found: found, type: plain) {
                 throw ModelError.class(
                     owner,
-                    info.name,
-                    "an attribute of type \(explicit.rawValue.described) cannot be declared as \(info.type)"
+                    property: info.name,
+                    reason: "an attribute of type \(explicit.rawValue.described) cannot be declared as \(info.type)"
                 )
             }
             kind = .attribute(explicit)
@@ -64,8 +64,10 @@ struct ClassPropertyType {
         } else {
             throw ModelError.class(
                 owner,
-                info.name,
-                "its type \(info.type) is that of no attribute: write .codable, .transformable(by:) or .type(…), or make it @ManagedComposite"
+                property: info.name,
+                reason:
+                    "its type \(info.type) is that of no attribute: "
+                        + "write .codable, .transformable(by:) or .type(…), or make it @ManagedComposite"
             )
         }
     }
@@ -124,8 +126,8 @@ struct ClassPropertyType {
     /// Whether an attribute may be declared as a type: an `Int` is an integer of any width, a `Double` may be a date.
     private static func fits(
         _ explicit: NSAttributeDescription.AttributeType,
-        _ found: NSAttributeDescription.AttributeType,
-        _ type: Any.Type
+        found: NSAttributeDescription.AttributeType,
+        type: Any.Type
     ) -> Bool {
         if explicit == found || explicit == .transformable { return true }
         if explicit == .date { return type is Double.Type }

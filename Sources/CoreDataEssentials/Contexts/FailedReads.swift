@@ -42,33 +42,33 @@ struct FailedReads {
     // MARK: - Noting
 
     /// Notes that a fault could not be filled.
-    mutating func noteRow(of object: NSManagedObject, _ error: any Error) { note(object, .row, error) }
+    mutating func recordFailedRow(of object: NSManagedObject, error: any Error) { recordFailure(of: object, part: .row, error: error) }
 
     /// Notes that the members of a relationship could not be read.
-    mutating func noteMembers(_ slot: ToManySlot, of object: NSManagedObject, _ error: any Error) {
-        note(object, .members(index: slot.index), error)
+    mutating func recordFailedMembers(_ slot: ToManySlot, of object: NSManagedObject, error: any Error) {
+        recordFailure(of: object, part: .members(index: slot.index), error: error)
     }
 
     /// Notes that a fetched property, or an expression that fetches, could not be computed for an object.
-    mutating func noteComputed(_ name: String, of object: NSManagedObject, _ error: any Error) {
-        note(object, .computed(name), error)
+    mutating func recordFailedComputation(_ name: String, of object: NSManagedObject, error: any Error) {
+        recordFailure(of: object, part: .computed(name), error: error)
     }
 
     /// Notes a failed read that left the earlier values in place, such as a refresh.
     ///
     /// Only the block fails.
-    mutating func note(_ error: any Error) {
+    mutating func recordError(_ error: any Error) {
         if pending == nil { pending = error }
     }
 
-    private mutating func note(_ object: NSManagedObject, _ part: Part, _ error: any Error) {
-        note(error)
+    private mutating func recordFailure(of object: NSManagedObject, part: Part, error: any Error) {
+        recordError(error)
         let place = Place(object: ObjectIdentifier(object), part: part)
         if failures[place] == nil { failures[place] = Failure(object: object, error: error) }
     }
 
     /// Notes a write to an object whose row could not be read.
-    mutating func noteWrite(to object: NSManagedObject) {
+    mutating func recordWrite(to object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .row)]?.isWrittenTo = true
     }
 
@@ -76,24 +76,24 @@ struct FailedReads {
     ///
     /// If a read of the row has failed earlier in the same block, then the written value may have been computed from
     /// zero. This happens to `price += 1` when the disk fails once.
-    mutating func noteWriteThatReads(to object: NSManagedObject) {
-        if pending != nil { noteWrite(to: object) }
+    mutating func recordReadingWrite(to object: NSManagedObject) {
+        if pending != nil { recordWrite(to: object) }
     }
 
     /// Notes that all changes of an object were dropped, including those made while its row could not be read.
-    mutating func noteDroppedChanges(of object: NSManagedObject) {
+    mutating func forgetWrites(to object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .row)]?.isWrittenTo = false
     }
 
     /// Notes that the members of a relationship were read.
     ///
     /// Members that were added or removed before the read stay added or removed.
-    mutating func noteRead(_ slot: ToManySlot, of object: NSManagedObject) {
+    mutating func forgetFailedMembers(_ slot: ToManySlot, of object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .members(index: slot.index))] = nil
     }
 
     /// Notes that a fetched property was fetched.
-    mutating func noteComputedRead(_ name: String, of object: NSManagedObject) {
+    mutating func forgetFailedComputation(_ name: String, of object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .computed(name))] = nil
     }
 
@@ -164,7 +164,7 @@ extension NSManagedObjectContext {
         guard let error = failedReads.endBlock(earlier) else { return result }
         if let failure = error as? Failure { throw failure }
         // The enclosing block is responsible for the error.
-        failedReads.note(error)
+        failedReads.recordError(error)
         return result
     }
 

@@ -39,8 +39,8 @@ extension FetchPlan {
     /// - Throws: Errors of reading the properties that the plan sorts by.
     func merged<Element>(
         _ first: [Element],
-        _ second: [NSManagedObject],
-        _ reader: ObjectReader,
+        with second: [NSManagedObject],
+        reader: ObjectReader,
         as element: (NSManagedObject) -> Element,
         object: (Int) -> NSManagedObject
     ) throws -> [Element] {

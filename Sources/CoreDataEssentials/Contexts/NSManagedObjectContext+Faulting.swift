@@ -29,7 +29,7 @@ extension NSManagedObjectContext {
         do {
             return try newestRow(ofFault: object).map { .found($0) } ?? .missing
         } catch {
-            failedReads.noteRow(of: object, error)
+            failedReads.recordFailedRow(of: object, error: error)
             coordinator?.report(error, "reading \(object.objectID)")
             return .unreadable
         }
@@ -159,7 +159,7 @@ extension NSManagedObjectContext {
     }
 
     /// Remembers at which commit the faults of a store were given their rows in advance.
-    final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
+    final func recordPrefetch(from store: OpenStore, commits: UInt64, count: Int) {
         let storeIndex = store.index
         // If a hook has unpinned the context meanwhile, then the rows of that version are not what the context sees.
         guard store === self.store(at: Int32(storeIndex)) else {
@@ -167,7 +167,7 @@ extension NSManagedObjectContext {
             // fetch has to know that.
             guard store.hasMoved else { return }
             rowsInAdvance.reserve(storeIndex: storeIndex)
-            return rowsInAdvance.note(Prefetch(store, commits), storeIndex: storeIndex)
+            return rowsInAdvance.recordPrefetch(Prefetch(store, commits), storeIndex: storeIndex)
         }
         rowsInAdvance.reserve(storeIndex: storeIndex)
         guard !rowsInAdvance.prefetches[storeIndex].began(at: commits) else { return }
@@ -179,7 +179,7 @@ extension NSManagedObjectContext {
                 if object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) { object.current = nil }
             }
         }
-        rowsInAdvance.note(Prefetch(store, commits), storeIndex: storeIndex)
+        rowsInAdvance.recordPrefetch(Prefetch(store, commits), storeIndex: storeIndex)
     }
 
     /// The members that the store or the parent holds for a to-many relationship; `nil` if they cannot be read now.
@@ -189,10 +189,10 @@ extension NSManagedObjectContext {
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
             let members = try readMembers(of: slot, ownedBy: object)
-            if !failedReads.isEmpty { failedReads.noteRead(slot, of: object) }
+            if !failedReads.isEmpty { failedReads.forgetFailedMembers(slot, of: object) }
             return members
         } catch {
-            failedReads.noteMembers(slot, of: object, error)
+            failedReads.recordFailedMembers(slot, of: object, error: error)
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return nil
         }
@@ -209,10 +209,10 @@ extension NSManagedObjectContext {
     /// Marks an object whose row has gone as deleted.
     ///
     /// A save has nothing to write for it.
-    final func noteInaccessible(_ object: NSManagedObject) {
+    final func markAsInaccessible(_ object: NSManagedObject) {
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        identityMap.noteLoss()
-        noteEvent(object, .eventDeleted)
+        identityMap.countLoss()
+        addToEvent(object, as: .eventDeleted)
     }
 
     /// Fills a fault, or an object whose row had gone and exists again.
@@ -229,7 +229,7 @@ extension NSManagedObjectContext {
         object.discardChanges()
         object.flags.remove([.gone, .ownsRow])
         object.extras?.reloadRelationships()
-        noteEvent(object, .eventRefreshed)
+        addToEvent(object, as: .eventRefreshed)
         object.realise(row)
     }
 

@@ -28,7 +28,7 @@ extension NSManagedObjectContext {
         }
         // Changes from elsewhere must not become part of an undo step.
         if !undoLog.records.isEmpty { processPendingChanges() }
-        downward.noteState()
+        downward.countStateChange()
         if object.flags.contains(.gone) {
             // Another context or process has deleted the object. It stays readable, unless its values were never
             // found: then its row may exist again.
@@ -42,16 +42,16 @@ extension NSManagedObjectContext {
                 return refreshChanged(object, onto: row)
             } catch {
                 // The object does not become a fault: a fault would be read again, but would lose its changes.
-                failedReads.note(error)
+                failedReads.recordError(error)
                 coordinator?.report(error, "refreshing \(object.objectID)")
                 return
             }
         }
         if object.hasChanges { object.discardChanges() }
-        if !failedReads.isEmpty { failedReads.noteDroppedChanges(of: object) }
+        if !failedReads.isEmpty { failedReads.forgetWrites(to: object) }
         object.turnIntoFault()
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
-            noteEvent(object, .eventRefreshed)
+            addToEvent(object, as: .eventRefreshed)
         }
     }
 
@@ -60,11 +60,11 @@ extension NSManagedObjectContext {
     /// A save drops the relationships that lead to it, as it does for any object that is in no store.
     private func dropInsertion(of object: NSManagedObject) {
         if !undoLog.records.isEmpty { processPendingChanges() }
-        downward.noteState()
+        downward.countStateChange()
         let wasAnnounced = !object.flags.contains(.eventInserted)
         object.discardChanges()
         object.turnIntoFault()
-        noteEvent(object, wasAnnounced ? .eventDeleted : .eventRefreshed)
+        addToEvent(object, as: wasAnnounced ? .eventDeleted : .eventRefreshed)
     }
 
     /// Puts a newer row under the changes of an object, as a refresh does.
@@ -75,19 +75,19 @@ extension NSManagedObjectContext {
     final func refreshChanged(_ object: NSManagedObject, onto row: Row?) {
         // Changes from elsewhere must not become part of an undo step.
         if !undoLog.records.isEmpty { processPendingChanges() }
-        downward.noteState()
+        downward.countStateChange()
         if object.isFault {
             // Only relationships are changed, and a fault reads the newest values by itself.
             object.extras?.reloadRelationships()
         } else {
             if let row {
                 object.rebase(onto: row)
-                noteRefreshed(object)
+                acceptRefreshed(object)
             }
             object.awake(fromSnapshotEvents: .refresh)
         }
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
-            noteEvent(object, .eventRefreshed)
+            addToEvent(object, as: .eventRefreshed)
         }
     }
 
@@ -119,10 +119,10 @@ extension NSManagedObjectContext {
     /// Takes over a row that the store itself has changed during a save of this context.
     ///
     /// - Returns: The change, which has to be reported to other contexts.
-    final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
+    final func applyReread(_ row: Row, from store: OpenStore) -> ChangeMessage.Change {
         let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
         guard let object = registered(key: row.key, layout: row.layout, storeIndex: Int32(store.index)) else {
-            observers.noteUnregistered(change)
+            observers.addUnregistered(change)
             return change
         }
         if object.isFault {
@@ -133,7 +133,7 @@ extension NSManagedObjectContext {
             if let old, !row.layout.slots.contains(where: { !old.hasSameValue(as: row, in: $0) }) { return change }
         }
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
-            noteEvent(object, .eventRefreshed)
+            addToEvent(object, as: .eventRefreshed)
         }
         return change
     }
@@ -160,12 +160,12 @@ extension NSManagedObjectContext {
             object.flags.remove([.listed, .gone])
             object.discardChanges()
             if wasInserted {
-                if wasAnnounced { noteEvent(object, .eventDeleted) }
+                if wasAnnounced { addToEvent(object, as: .eventDeleted) }
                 unregister(object)
             } else {
                 // The object was changed although its values could not be read.
                 if let row = object.current, row.version < 0 { object.turnIntoFault() }
-                noteEvent(object, .eventRefreshed)
+                addToEvent(object, as: .eventRefreshed)
                 object.awake(fromSnapshotEvents: .rollback)
             }
         }
@@ -197,7 +197,7 @@ extension NSManagedObjectContext {
         failedReads.removeAll()
         notifyStoresOfReset()
         upward?.forgetAll()
-        downward.noteState()
+        downward.countStateChange()
         for table in identityMap.tables {
             // Code that still holds an object may ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }

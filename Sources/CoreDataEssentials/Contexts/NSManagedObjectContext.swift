@@ -280,12 +280,12 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
             checkParent(newValue)
             upward?.parent.downward.follow(self, false)
             use(newValue?.persistentStoreCoordinator, newValue)
-            newValue?.downward.noteChild()
+            newValue?.downward.markAsParent()
         }
     }
 
     private func use(_ newCoordinator: NSPersistentStoreCoordinator?, _ parent: NSManagedObjectContext?) {
-        contextQueue.noteDepth(parent.map { $0.contextQueue.depth + 1 } ?? 0)
+        contextQueue.setDepth(parent.map { $0.contextQueue.depth + 1 } ?? 0)
         shared.withLock { shared in
             shared.coordinator = newCoordinator
             shared.parent = parent

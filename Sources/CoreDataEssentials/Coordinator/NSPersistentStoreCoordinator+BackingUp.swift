@@ -55,7 +55,7 @@ extension NSPersistentStoreCoordinator {
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
         }
-        try Self.backUp(place, store.type, store.options, to: url)
+        try Self.backUp(storeAt: place, type: store.type, options: store.options, to: url)
     }
 
     /// Copies a store, which this coordinator need not have open and other processes may use, to a file.
@@ -74,10 +74,10 @@ extension NSPersistentStoreCoordinator {
         options: [AnyHashable: Any]? = nil,
         to url: URL
     ) throws {
-        try backUp(storeURL, type.rawValue, options, to: url)
+        try backUp(storeAt: storeURL, type: type.rawValue, options: options, to: url)
     }
 
-    private static func backUp(_ place: URL, _ type: String, _ options: [AnyHashable: Any]?, to url: URL) throws {
+    private static func backUp(storeAt place: URL, type: String, options: [AnyHashable: Any]?, to url: URL) throws {
         guard let storeClass = StoreTypes.wholeStoreClass(type), !place.path.hasPrefix("/dev/null") else {
             throw CocoaError.described(
                 .persistentStoreInvalidType,

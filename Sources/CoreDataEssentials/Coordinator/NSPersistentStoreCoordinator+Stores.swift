@@ -34,7 +34,7 @@ extension NSPersistentStoreCoordinator {
         at storeURL: URL,
         options: [AnyHashable: Any]? = nil
     ) throws -> NSPersistentStore {
-        try add(storeType.rawValue, configuration, storeURL, options)
+        try add(type: storeType.rawValue, configuration: configuration, at: storeURL, options: options)
     }
 
     /// The older spelling of ``addPersistentStore(type:configuration:at:options:)``; a store in memory needs no URL.
@@ -62,16 +62,16 @@ extension NSPersistentStoreCoordinator {
                 userInfo: [NSLocalizedDescriptionKey: "A store of type \(storeType) needs a URL."]
             )
         }
-        return try add(storeType, configuration, url, options)
+        return try add(type: storeType, configuration: configuration, at: url, options: options)
     }
 
     private func add(
-        _ type: String,
-        _ configuration: String?,
-        _ url: URL,
-        _ options: [AnyHashable: Any]?
+        type: String,
+        configuration: String?,
+        at url: URL,
+        options: [AnyHashable: Any]?
     ) throws -> NSPersistentStore {
-        let entry = try open(type, configuration, url, options)
+        let entry = try open(type: type, configuration: configuration, at: url, options: options)
         let store: NSPersistentStore = entry.store
         enter(entry)
         store.didAdd(to: self)
@@ -84,10 +84,10 @@ extension NSPersistentStoreCoordinator {
     ///
     /// If `former` is not `nil`, then the new store shall take its place.
     private func open(
-        _ type: String,
-        _ configuration: String?,
-        _ url: URL,
-        _ options: [AnyHashable: Any]?,
+        type: String,
+        configuration: String?,
+        at url: URL,
+        options: [AnyHashable: Any]?,
         replacing former: OpenStore? = nil
     ) throws -> OpenStore {
         if isClosed { throw closedError }
@@ -101,7 +101,7 @@ extension NSPersistentStoreCoordinator {
         if url.path != "/dev/null", type != NSInMemoryStoreType, let other = openStore(at: url) {
             throw alreadyOpen("The store \(url.placeName) is open in this coordinator already.", other)
         }
-        let store = try loadedStore(storeClass, configuration, url, options, type)
+        let store = try loadedStore(of: storeClass, configuration: configuration, at: url, options: options, type: type)
         var entry: OpenStore?
         do {
             if let other = openStores.first(where: { $0.store.identifier == store.identifier }), store.identifier != nil
@@ -121,7 +121,7 @@ extension NSPersistentStoreCoordinator {
             if made.history != nil { HistoryUse.begin() }
             return made
         } catch {
-            entry?.noteRemoval()
+            entry?.markAsRemoved()
             (try? store.rows)?.close()
             throw error
         }
@@ -129,11 +129,11 @@ extension NSPersistentStoreCoordinator {
 
     /// A store with its metadata; it is migrated if that is needed and wanted.
     private func loadedStore(
-        _ storeClass: NSPersistentStore.Type,
-        _ configuration: String?,
-        _ url: URL,
-        _ options: [AnyHashable: Any]?,
-        _ type: String
+        of storeClass: NSPersistentStore.Type,
+        configuration: String?,
+        at url: URL,
+        options: [AnyHashable: Any]?,
+        type: String
     ) throws -> NSPersistentStore {
         var attempts = 0
         while true {
@@ -243,7 +243,7 @@ extension NSPersistentStoreCoordinator {
     }
 
     private func close(_ entry: OpenStore) {
-        take(entry)
+        markAsRemoved(entry)
         entry.rows.close()
         entry.cache.removeAll()
         entry.store.persistentStoreCoordinator = nil
@@ -294,7 +294,7 @@ extension NSPersistentStoreCoordinator {
         }
         let hadFile = FileManager.default.fileExists(atPath: storeURL.path)
         let configuration = store.configurationName == defaultConfigurationName ? nil : store.configurationName
-        let target = try open(storeType.rawValue, configuration, storeURL, options, replacing: source)
+        let target = try open(type: storeType.rawValue, configuration: configuration, at: storeURL, options: options, replacing: source)
         var copied: [ChangeMessage.Change] = []
         do {
             let copier = StoreCopier(model: frozenModel, from: source, to: target)

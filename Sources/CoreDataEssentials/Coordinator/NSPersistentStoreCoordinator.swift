@@ -179,7 +179,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             state.opened[old.index] = new
             if let place = state.open.firstIndex(where: { $0 === old }) { state.open[place] = new }
         }
-        old.noteRemoval()
+        old.markAsRemoved()
         // Values that the new store computes itself, such as the time of a change, may differ.
         new.cache.removeAll()
         moves.add(1, ordering: .releasing)
@@ -196,8 +196,8 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
-    func take(_ entry: OpenStore) {
-        entry.noteRemoval()
+    func markAsRemoved(_ entry: OpenStore) {
+        entry.markAsRemoved()
         state.withLock { state in state.open.removeAll { $0 === entry } }
     }
 
@@ -220,7 +220,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
                 }
             } catch let doubt as SaveInDoubt {
                 store.cache.forget(changes)
-                throw plan.note(doubt, of: store, changes)
+                throw plan.recordDoubt(doubt, of: store, changes: changes)
             }
             guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
         }
@@ -364,7 +364,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            return try WaitGraph.sync(queue, of: self, nil, stack) {
+            return try WaitGraph.sync(on: queue, of: self, gate: nil, stack: stack) {
                 try ConfinementScope.enter(self, within: stack, block)
             }
         }

@@ -83,7 +83,7 @@ package final class OpenStore: Sendable {
     var isOpen: Bool { newest?.isOpen ?? open.load(ordering: .acquiring) }
 
     /// Notes that the store was removed.
-    func noteRemoval() { open.store(false, ordering: .releasing) }
+    func markAsRemoved() { open.store(false, ordering: .releasing) }
 
     // MARK: - Migrating
 
@@ -152,7 +152,7 @@ package final class OpenStore: Sendable {
         uuid = custom == nil ? store.identifier ?? "" : nil
         number =
             uuid.map { uuid in
-                former.map { StoreNumbers.inherit($0.number, by: uuid, from: $0.uuid) } ?? StoreNumbers.take(uuid)
+                former.map { StoreNumbers.inherit($0.number, by: uuid, from: $0.uuid) } ?? StoreNumbers.acquire(uuid)
             } ?? StoreNumbers.next()
         seenCommitsOfOthers = Atomic(rows.commitsOfOthers)
     }
@@ -203,7 +203,7 @@ private enum StoreNumbers {
     static func next() -> Int { state.withLock { $0.next() } }
 
     /// The number of the store with a UUID, for one more coordinator.
-    static func take(_ uuid: String) -> Int {
+    static func acquire(_ uuid: String) -> Int {
         state.withLock { state in
             let number = state.held[uuid]?.number ?? state.next()
             state.held[uuid, default: (number, 0)].count += 1

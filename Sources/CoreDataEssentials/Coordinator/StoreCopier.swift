@@ -135,7 +135,7 @@ struct StoreCopier {
             ).marked(.data)
         }
         // The target's metadata says where its history begins.
-        (target.store as? SQLiteStore)?.adoptMetadata()
+        (target.store as? SQLiteStore)?.copyMetadataFromEngine()
         return changes.inserted.map { ChangeMessage.Change(key: $0.key, layout: $0.layout, store: target) }
     }
 }

@@ -81,7 +81,7 @@ extension NSManagedObjectContext {
     @inline(__always)
     package final func measured<T>(
         _ kind: CoreDataEvent.Kind,
-        _ entity: @autoclosure () -> String?,
+        entity: @autoclosure () -> String?,
         entersScope: Bool = true,
         rows: (T) -> Int,
         _ body: () throws -> T
@@ -89,18 +89,18 @@ extension NSManagedObjectContext {
         guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
             return entersScope ? try ConfinementScope.enter(self, body) : try body()
         }
-        return try measured(listener, kind, entity(), rows, body)
+        return try measured(listener: listener, kind: kind, entity: entity(), rows: rows, body)
     }
 
     @inline(never)
     private final func measured<T>(
-        _ listener: Unmanaged<Instrumentation.Listener>,
-        _ kind: CoreDataEvent.Kind,
-        _ entity: String?,
-        _ rows: (T) -> Int,
+        listener: Unmanaged<Instrumentation.Listener>,
+        kind: CoreDataEvent.Kind,
+        entity: String?,
+        rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        try measuring(listener, kind, nil, entity, isOneRead: false, rows, body)
+        try measuring(listener: listener, kind: kind, layout: nil, entity: entity, isOneRead: false, rows: rows, body)
     }
 
     /// Runs a read from a store, and reports it to the instrument if there is one.
@@ -112,7 +112,15 @@ extension NSManagedObjectContext {
         guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
             return try ConfinementScope.enter(self, body)
         }
-        return try measuring(listener, .fault, Unmanaged.passUnretained(layout), nil, isOneRead: true, rows, body)
+        return try measuring(
+            listener: listener,
+            kind: .fault,
+            layout: Unmanaged.passUnretained(layout),
+            entity: nil,
+            isOneRead: true,
+            rows: rows,
+            body
+        )
     }
 
     /// The form for a relationship.
@@ -121,17 +129,17 @@ extension NSManagedObjectContext {
         guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
             return try ConfinementScope.enter(self, body)
         }
-        return try measuring(listener, .fault, nil, slot.name, isOneRead: true, rows, body)
+        return try measuring(listener: listener, kind: .fault, layout: nil, entity: slot.name, isOneRead: true, rows: rows, body)
     }
 
     @inline(__always)
     private final func measuring<T>(
-        _ listener: Unmanaged<Instrumentation.Listener>,
-        _ kind: CoreDataEvent.Kind,
-        _ layout: Unmanaged<EntityLayout>?,
-        _ entity: @autoclosure () -> String?,
+        listener: Unmanaged<Instrumentation.Listener>,
+        kind: CoreDataEvent.Kind,
+        layout: Unmanaged<EntityLayout>?,
+        entity: @autoclosure () -> String?,
         isOneRead: Bool,
-        _ rows: (T) -> Int,
+        rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
         let stack = ConfinementScope.stack
@@ -143,11 +151,31 @@ extension NSManagedObjectContext {
             defer { if tally.pointee.statement != nil { tally.deinitialize(count: 1) } }
             do {
                 let result = try ConfinementScope.enter(self, within: stack, tally: tally, body)
-                tell(listener, kind, start, tally, rows(result), layout, entity(), nil, stack.tally)
+                report(
+                    to: listener,
+                    kind: kind,
+                    start: start,
+                    tally: tally,
+                    rows: rows(result),
+                    layout: layout,
+                    entity: entity(),
+                    code: nil,
+                    outer: stack.tally
+                )
                 return result
             } catch {
                 let code = (error as NSError).code
-                tell(listener, kind, start, tally, 0, layout, entity(), code, stack.tally)
+                report(
+                    to: listener,
+                    kind: kind,
+                    start: start,
+                    tally: tally,
+                    rows: 0,
+                    layout: layout,
+                    entity: entity(),
+                    code: code,
+                    outer: stack.tally
+                )
                 throw error
             }
         }
@@ -155,16 +183,16 @@ extension NSManagedObjectContext {
 
     /// Counts an operation for the enclosing one, and reports it to the instrument.
     @inline(never)
-    private final func tell(
-        _ listener: Unmanaged<Instrumentation.Listener>,
-        _ kind: CoreDataEvent.Kind,
-        _ start: Int64,
-        _ tally: UnsafeMutablePointer<OperationTally>,
-        _ rows: Int,
-        _ layout: Unmanaged<EntityLayout>?,
-        _ entity: consuming String?,
-        _ code: Int?,
-        _ outer: UnsafeMutablePointer<OperationTally>?
+    private final func report(
+        to listener: Unmanaged<Instrumentation.Listener>,
+        kind: CoreDataEvent.Kind,
+        start: Int64,
+        tally: UnsafeMutablePointer<OperationTally>,
+        rows: Int,
+        layout: Unmanaged<EntityLayout>?,
+        entity: consuming String?,
+        code: Int?,
+        outer: UnsafeMutablePointer<OperationTally>?
     ) {
         let duration = tally.pointee.end(start)
         if let outer { outer.pointee.add(tally.pointee.withoutWaits) }

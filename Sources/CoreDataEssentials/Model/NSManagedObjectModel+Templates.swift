@@ -49,7 +49,7 @@ extension NSManagedObjectModel {
     ) -> NSFetchRequest<ResultType>? {
         guard let template = fetchRequestTemplate(forName: name) else { return nil }
         let request = NSFetchRequest<ResultType>()
-        request.adopt(template)
+        request.copyProperties(from: template)
         return request
     }
 
@@ -69,7 +69,7 @@ extension NSManagedObjectModel {
         let filled = fetchRequestFromTemplate(withName: name, substitutionVariables: variables)
         return filled.map { filled in
             let request = NSFetchRequest<ResultType>()
-            request.adopt(filled)
+            request.copyProperties(from: filled)
             return request
         }
     }

@@ -67,12 +67,12 @@ extension NSManagedObjectContext {
     /// decides.
     ///
     /// Any thread may call it.
-    package final func noteClass(_ type: Any.Type, of specification: FetchSpecification) {
+    package final func registerClass(_ type: Any.Type, of specification: FetchSpecification) {
         guard let type = type as? NSManagedObject.Type, ManagedClasses.register(type),
             let model = persistentStoreCoordinator?.frozenModel,
             let entity = try? FetchPlanner(model: model).entity(of: specification)
         else { return }
-        entity.objectClass.noteUse(of: type, for: entity)
+        entity.objectClass.registerClass(type, for: entity)
     }
 }
 

@@ -82,11 +82,11 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
         case .slot(let index):
             let slot = layout.slots[index]
             kind.require(slot: slot, layout: layout, as: type)
-            slot.relationship?.noteClass(of: type)
+            slot.relationship?.registerClass(of: type)
             found = UnsafeSlot(index: slot.index, word: slot.word)
         case .toMany(let index):
             kind.require(place: place, name: name, layout: layout, as: type)
-            layout.toMany[index].relationship.noteClass(of: type)
+            layout.toMany[index].relationship.registerClass(of: type)
             found = UnsafeSlot(index: index, word: 0)
         case .transient, .composite, .fetched:
             kind.require(place: place, name: name, layout: layout, as: type)
@@ -189,7 +189,7 @@ extension ManagedValueKind {
         case .attribute(let types) where types.contains(NSAttributeType(slot.type)): return
         case .toOne where slot.kind == .reference: return
         case .object where slot.kind != .reference: return
-        default: fail(slot.name, layout, type, found: slot.typeName)
+        default: fail(slot.name, of: layout, type: type, found: slot.typeName)
         }
     }
 
@@ -201,30 +201,30 @@ extension ManagedValueKind {
             guard let wantsOrder, wantsOrder != isOrdered else { return }
             fail(
                 name,
-                layout,
-                type,
+                of: layout,
+                type: type,
                 found: isOrdered ? "an ordered to-many relationship" : "an unordered to-many relationship"
             )
         case (_, .toMany(let index)):
             fail(
                 name,
-                layout,
-                type,
+                of: layout,
+                type: type,
                 found: layout.toMany[index].isOrdered ? "an ordered to-many relationship" : "a to-many relationship"
             )
         case (.toMany, _):
-            fail(name, layout, type, found: "no to-many relationship")
+            fail(name, of: layout, type: type, found: "no to-many relationship")
         case (_, .fetched):
-            fail(name, layout, type, found: "a fetched property")
+            fail(name, of: layout, type: type, found: "a fetched property")
         case (.attribute, .composite), (.toOne, .composite):
-            fail(name, layout, type, found: "a composite attribute")
+            fail(name, of: layout, type: type, found: "a composite attribute")
         case (_, .transient(let index)):
-            requireTransient(layout.transients[index], layout, type)
+            requireTransient(layout.transients[index], of: layout, type: type)
         default: return
         }
     }
 
-    private func requireTransient(_ transient: TransientSlot, _ layout: EntityLayout, _ type: Any.Type) {
+    private func requireTransient(_ transient: TransientSlot, of layout: EntityLayout, type: Any.Type) {
         let attribute = (transient.property as? NSAttributeDescription)?.attributeType
         switch self {
         case .attribute(let types):
@@ -235,10 +235,10 @@ extension ManagedValueKind {
         }
         let found =
             attribute.map { "a transient attribute of type \($0.described)" } ?? "a transient to-one relationship"
-        fail(transient.name, layout, type, found: found)
+        fail(transient.name, of: layout, type: type, found: found)
     }
 
-    private func fail(_ name: String, _ layout: EntityLayout, _ type: Any.Type, found: String) -> Never {
+    private func fail(_ name: String, of layout: EntityLayout, type: Any.Type, found: String) -> Never {
         fatalError(
             "CoreData: property \"\(name)\" is declared as \(type), but in entity \(layout.entity.name ?? "") of the model it is \(found)."
         )

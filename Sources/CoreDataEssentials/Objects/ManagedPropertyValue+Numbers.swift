@@ -19,7 +19,7 @@ extension Int16: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Int16 { Int16(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    static func store(_ value: Int16, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int16, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeWord(UInt64(bitPattern: Int64(value)), place)
     }
 }
@@ -39,7 +39,7 @@ extension Int32: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Int32 { Int32(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    static func store(_ value: Int32, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int32, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeWord(UInt64(bitPattern: Int64(value)), place)
     }
 }
@@ -59,7 +59,7 @@ extension Int64: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Int64 { Int64(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    static func store(_ value: Int64, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int64, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeWord(UInt64(bitPattern: value), place)
     }
 }
@@ -81,7 +81,7 @@ extension Int: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Int { Int(truncatingIfNeeded: row.words[word]) }
 
     @inline(__always)
-    static func store(_ value: Int, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Int, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         // A value that fits into the narrowest attribute needs no look at the model.
         if Int16(exactly: value) == nil { object.layout.slots[place.index].requireWidth(for: value) }
         row.storeWord(UInt64(bitPattern: Int64(value)), place)
@@ -103,7 +103,7 @@ extension Bool: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Bool { row.words[word] != 0 }
 
     @inline(__always)
-    static func store(_ value: Bool, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Bool, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeWord(value ? 1 : 0, place)
     }
 }
@@ -123,7 +123,7 @@ extension Double: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Double { Double(bitPattern: row.words[word]) }
 
     @inline(__always)
-    static func store(_ value: Double, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Double, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeWord(value.bitPattern, place)
     }
 }
@@ -143,7 +143,7 @@ extension Float: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Float { Float(Double(bitPattern: row.words[word])) }
 
     @inline(__always)
-    static func store(_ value: Float, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Float, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeWord(Double(value).bitPattern, place)
     }
 }

@@ -127,7 +127,7 @@ extension NSManagedObject {
         _ = property.slot(in: unmanagedLayout, .object)
         guard let value = anyValue(forKey: property.name) else { return nil }
         if let typed = value as? Value { return typed }
-        reportMismatch(property.name, value, type)
+        reportMismatch(of: property.name, value: value, type: type)
         return nil
     }
 
@@ -146,7 +146,7 @@ extension NSManagedObject {
         }
     }
 
-    private func reportMismatch(_ name: String, _ value: Any, _ type: Any.Type) {
+    private func reportMismatch(of name: String, value: Any, type: Any.Type) {
         // While a key path is recorded, reads return sample values.
         guard KeyPathRecording.current == nil, let coordinator = managedObjectContext?.persistentStoreCoordinator else {
             return

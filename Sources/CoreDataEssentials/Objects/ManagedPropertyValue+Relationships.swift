@@ -36,7 +36,7 @@ extension NSManagedObject: ManagedScalar {
         _ object: NSManagedObject,
         _ property: borrowing AnyManagedProperty
     ) {
-        setDestination(value, object, property)
+        setDestination(value, of: object, property: property)
     }
 
     /// Reads the destination; nil if there is none.
@@ -61,7 +61,7 @@ extension NSManagedObject: ManagedScalar {
         _ object: NSManagedObject,
         _ property: borrowing AnyManagedProperty
     ) {
-        setDestination(value, object, property)
+        setDestination(value, of: object, property: property)
     }
 
     @inline(__always)
@@ -84,8 +84,8 @@ extension NSManagedObject: ManagedScalar {
 
     private static func setDestination(
         _ value: NSManagedObject?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
+        of object: NSManagedObject,
+        property: borrowing AnyManagedProperty
     ) {
         let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.setAnyValue(value, forKey: property.name) }
@@ -123,7 +123,7 @@ extension ManagedCollection {
         return value
     }
 
-    fileprivate static func write(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty) {
+    fileprivate static func write(_ value: Self, to object: NSManagedObject, property: borrowing AnyManagedProperty) {
         guard let slot = toMany(object, property) else { return }
         object.setMembers(value.members, slot)
     }
@@ -160,7 +160,7 @@ extension Set: ManagedPropertyValue where Element: NSManagedObject {
     ///   - property: The property, without its type.
     public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
     {
-        write(value, object, property)
+        write(value, to: object, property: property)
     }
 }
 
@@ -192,7 +192,7 @@ extension Array: ManagedPropertyValue where Element: NSManagedObject {
     ///   - property: The property, without its type.
     public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
     {
-        write(value, object, property)
+        write(value, to: object, property: property)
     }
 }
 
@@ -205,12 +205,12 @@ extension Relationship {
     /// Notes the class that a property is declared with.
     ///
     /// If several classes have the name that the model gives, then this decides which one the destinations are of.
-    func noteClass(of type: Any.Type) {
+    func registerClass(of type: Any.Type) {
         let plain = unwrapped(type)
         guard let destination,
             let member = plain as? NSManagedObject.Type ?? (plain as? any ManagedCollection.Type)?.memberClass
         else { return }
-        destination.objectClass.noteUse(of: member, for: destination.entity)
+        destination.objectClass.registerClass(member, for: destination.entity)
     }
 }
 

@@ -20,9 +20,9 @@ extension String: WordValue {
     @inline(__always)
     static func store(
         _ value: consuming String,
-        _ row: UnsafeRow,
-        _ place: UnsafeSlot,
-        _ object: NSManagedObject
+        in row: UnsafeRow,
+        at place: UnsafeSlot,
+        of object: NSManagedObject
     ) {
         row.storeCounted(value, place)
     }
@@ -45,7 +45,7 @@ extension Date: WordValue {
     }
 
     @inline(__always)
-    static func store(_ value: Date, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Date, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeWord(value.timeIntervalSinceReferenceDate.bitPattern, place)
     }
 }
@@ -65,7 +65,7 @@ extension Data: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
 
     @inline(__always)
-    static func store(_ value: consuming Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: consuming Data, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeCounted(value, place)
     }
 }
@@ -85,7 +85,7 @@ extension UUID: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> UUID { row.load(UUID.self, word) }
 
     @inline(__always)
-    static func store(_ value: UUID, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: UUID, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeBytes(of: value, place)
     }
 }
@@ -105,7 +105,7 @@ extension Decimal: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Decimal { row.load(Decimal.self, word) }
 
     @inline(__always)
-    static func store(_ value: Decimal, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: Decimal, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeBytes(of: value, place)
     }
 }
@@ -127,7 +127,7 @@ extension URL: WordValue {
     }
 
     @inline(__always)
-    static func store(_ value: URL, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: URL, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
         row.storeCounted(value.absoluteString, place)
     }
 }

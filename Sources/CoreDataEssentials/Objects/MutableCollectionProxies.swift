@@ -76,7 +76,7 @@ extension NSManagedObject {
         let extras = writableExtras
         if let known = extras.orderedSet(slot.index) { return known }
         let set = RelationshipOrderedSet(object: self, slot: slot)
-        extras.noteOrderedSet(set, slot.index)
+        extras.setOrderedSet(set, at: slot.index)
         return set
     }
 

@@ -37,10 +37,10 @@ extension NSManagedObject {
             prepareToRead(slot)
             if flags.contains(.fault) {
                 // The row could not be read. The object is changed nevertheless, but no save accepts the change.
-                context?.failedReads.noteWrite(to: self)
+                context?.failedReads.recordWrite(to: self)
                 flags.remove(.fault)
             } else if wasFault, flags.isDisjoint(with: .deleted), let context, !context.failedReads.isEmpty {
-                context.failedReads.noteWriteThatReads(to: self)
+                context.failedReads.recordReadingWrite(to: self)
             }
         }
         let before = current.unsafelyUnwrapped
@@ -71,7 +71,7 @@ extension NSManagedObject {
         // The header of a row from a child may be outdated.
         copy.setKey(key)
         copy.setVersion(extras?.base?.version ?? copy.version)
-        context?.downward.noteState()
+        context?.downward.countStateChange()
     }
 
     private func replaceRow(_ copy: Row, _ before: Row) -> Row {
@@ -81,7 +81,7 @@ extension NSManagedObject {
     }
 
     /// Takes over one slot's value from another row, as a change.
-    final func take(_ slot: Slot, from other: Row) {
+    final func copyValue(of slot: Slot, from other: Row) {
         let row = writableRow(slot.index)
         extras?.setDecoded(nil, slot.index, in: row)
         row.take(slot, from: other)
@@ -92,7 +92,7 @@ extension NSManagedObject {
     final func markUpdated() {
         guard flags.isDisjoint(with: [.detached, .awaking, .gone]) else { return }
         if flags.isDisjoint(with: [.inserted, .updated]) || flags.isDisjoint(with: [.eventInserted, .eventUpdated]) {
-            unmanagedContext?._withUnsafeGuaranteedRef { $0.noteUpdated(self) }
+            unmanagedContext?._withUnsafeGuaranteedRef { $0.markAsUpdated(self) }
         }
     }
 
@@ -302,24 +302,24 @@ extension NSManagedObject {
             else { continue }
             // The object has already left `before`. If `here` is `now`, then it is a member there; otherwise it has
             // to leave `now` too.
-            if let before { context.registered(before, near: self)?.settleMember(self, inverse) }
+            if let before { context.registered(before, near: self)?.forgetChange(of: self, in: inverse) }
             guard let now, let owner = context.object(for: now, near: self) else { continue }
-            if here == now { owner.settleMember(self, inverse) } else { owner.noteAbsence(of: self, inverse) }
+            if here == now { owner.forgetChange(of: self, in: inverse) } else { owner.markAsAbsent(self, from: inverse) }
         }
     }
 
     /// Forgets a local change of a member of a to-many relationship, because the member was also changed elsewhere.
-    private func settleMember(_ member: NSManagedObject, _ relationship: Relationship) {
+    private func forgetChange(of member: NSManagedObject, in relationship: Relationship) {
         guard let index = layout.toMany(named: relationship.name)?.index else { return }
         extras?.toMany[index]?.forgetChange(of: member.reference)
     }
 
     /// Notes that an object which was made a member elsewhere is not a member here.
-    private func noteAbsence(of member: NSManagedObject, _ relationship: Relationship) {
+    private func markAsAbsent(_ member: NSManagedObject, from relationship: Relationship) {
         guard let slot = layout.toMany(named: relationship.name), let context else { return }
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
-        state.noteAbsence(of: member.reference)
+        state.markAsAbsent(member.reference)
         extras.toMany[slot.index] = state
         // A change from elsewhere is not an undo step.
         if flags.isDisjoint(with: [.inserted, .updated]) { flags.insert(.updated) }

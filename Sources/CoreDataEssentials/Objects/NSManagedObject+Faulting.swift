@@ -133,7 +133,7 @@ extension NSManagedObject {
         flags.remove(.fault)
         flags.insert(.inaccessible)
         if isHandled {
-            context.noteInaccessible(self)
+            context.markAsInaccessible(self)
         } else {
             context.handleInaccessibleFault(of: self)
         }

@@ -56,16 +56,16 @@ extension NSManagedObject {
             guard slot.kind == .reference else { return setAttribute(value, slot, quietly: quietly) }
             guard let value else { return setToOne(nil, slot) }
             guard let object = value as? NSManagedObject else {
-                refuse(value, key, "an object of the destination entity")
+                refuse(value, forKey: key, wanted: "an object of the destination entity")
             }
             setToOne(object, slot)
         case .composite(let index):
             let composite = layout.composites[index]
-            setComposite(value, composite.name, composite.leaves, quietly: quietly)
+            setComposite(value, forKey: composite.name, elements: composite.leaves, quietly: quietly)
         case .toMany(let index):
             let slot = layout.toMany[index]
             guard let value else { return setMembers([], slot) }
-            guard let objects = managedObjects(in: value) else { refuse(value, key, "a collection of objects") }
+            guard let objects = managedObjects(in: value) else { refuse(value, forKey: key, wanted: "a collection of objects") }
             setMembers(objects, slot)
         case .transient(let index):
             setTransient(value, layout.transients[index], quietly: quietly)
@@ -97,7 +97,7 @@ extension NSManagedObject {
         do {
             try row.setAny(value, slot)
         } catch {
-            refuse(value, slot.name, "a value for \(slot.typeName)")
+            refuse(value, forKey: slot.name, wanted: "a value for \(slot.typeName)")
         }
     }
 
@@ -111,10 +111,10 @@ extension NSManagedObject {
     }
 
     /// Sets all elements of a composite attribute, or of an element that is itself composite.
-    private func setComposite(_ value: Any?, _ name: String, _ elements: [Int], quietly: Bool) {
+    private func setComposite(_ value: Any?, forKey name: String, elements: [Int], quietly: Bool) {
         var leaves: [String: Any] = [:]
         if let value {
-            guard let dictionary = value as? [String: Any] else { refuse(value, name, "a dictionary") }
+            guard let dictionary = value as? [String: Any] else { refuse(value, forKey: name, wanted: "a dictionary") }
             flatten(dictionary, name, into: &leaves)
         }
         for index in elements {
@@ -123,7 +123,7 @@ extension NSManagedObject {
         }
         // An element that is itself composite may be given as nil.
         let strays = leaves.filter { !($0.value is NSNull && layout.hasElements(of: $0.key)) }
-        if let stray = strays.keys.min() { refuse(value, stray, "an element of composite \(name)") }
+        if let stray = strays.keys.min() { refuse(value, forKey: stray, wanted: "an element of composite \(name)") }
     }
 
     /// Sets an element of a composite attribute by its path, and leaves the other elements alone.
@@ -132,7 +132,7 @@ extension NSManagedObject {
         // An element that is itself composite has no place.
         let elements = composite.leaves.filter { layout.slots[$0].name.hasPrefix(path + ".") }
         guard !elements.isEmpty else { return setValue(value, forUndefinedKey: path) }
-        setComposite(nullToNil(value), path, elements, quietly: false)
+        setComposite(nullToNil(value), forKey: path, elements: elements, quietly: false)
     }
 
     private func flatten(_ values: [String: Any], _ prefix: String, into leaves: inout [String: Any]) {
@@ -156,12 +156,12 @@ extension NSManagedObject {
                 } catch {
                     refuse(
                         given,
-                        transient.name,
-                        "a value for an attribute of type \(attribute.attributeType.described)"
+                        forKey: transient.name,
+                        wanted: "a value for an attribute of type \(attribute.attributeType.described)"
                     )
                 }
             case is NSRelationshipDescription where !(given is NSManagedObject):
-                refuse(given, transient.name, "an object of the destination entity")
+                refuse(given, forKey: transient.name, wanted: "an object of the destination entity")
             default: break
             }
         }
@@ -176,7 +176,7 @@ extension NSManagedObject {
         if !quietly { markUpdated() }
     }
 
-    private func refuse(_ value: Any?, _ name: String, _ wanted: String) -> Never {
+    private func refuse(_ value: Any?, forKey name: String, wanted: String) -> Never {
         fatalError(
             "CoreData: property \"\(name)\" of \(entity.name ?? "") takes \(wanted), not \(value.map { "\(Swift.type(of: $0))" } ?? "nil")."
         )

@@ -99,7 +99,7 @@ package final class ObjectReader: PredicateReader {
         guard let reference = try row(of: object).reference(slot),
             let target = object.context?.object(for: reference, near: object)
         else { return nil }
-        quiet?.note(target)
+        quiet?.recordRead(of: target)
         return try isThere(target, slot.relationship) ? target : nil
     }
 
@@ -109,7 +109,7 @@ package final class ObjectReader: PredicateReader {
         guard let quiet else { return try object.members(slot).filter { try isThere($0, slot.relationship) } }
         guard let context = object.context else { return [] }
         let members = context.objects(for: try quiet.members(slot, of: object), near: object)
-        for member in members { quiet.note(member) }
+        for member in members { quiet.recordRead(of: member) }
         return try members.filter { try isThere($0, slot.relationship) }
     }
 

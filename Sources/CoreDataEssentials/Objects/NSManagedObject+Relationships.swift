@@ -26,13 +26,13 @@ extension NSManagedObject {
         // changed.
         guard let inverse = slot.inverse, unmanagedContext != nil, !flags.contains(.awaking) else { return }
         if let old, let former = context?.object(for: old, near: self) {
-            former.dropInverse(inverse, self)
+            former.dropInverse(inverse, of: self)
         }
-        if let value { value.takeInverse(inverse, self) }
+        if let value { value.addInverse(inverse, of: self) }
     }
 
     /// Adds `object` to the inverse relationship, after the other side was set.
-    final func takeInverse(_ inverse: Relationship, _ object: NSManagedObject) {
+    final func addInverse(_ inverse: Relationship, of object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
             changeToMany(layout.toMany[index]) { $0.add(object.reference) }
@@ -45,14 +45,14 @@ extension NSManagedObject {
             if let old, let former = context?.object(for: old, near: self),
                 let forward = slot.inverse
             {
-                former.dropInverse(forward, self)
+                former.dropInverse(forward, of: self)
             }
         default: break
         }
     }
 
     /// Removes `object` from the inverse relationship, after the other side was set to another object.
-    final func dropInverse(_ inverse: Relationship, _ object: NSManagedObject) {
+    final func dropInverse(_ inverse: Relationship, of object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
             changeToMany(layout.toMany[index]) { $0.remove(object.reference) }
@@ -103,7 +103,7 @@ extension NSManagedObject {
             }
             stored = found
         }
-        return loadMembers(slot, stored, lossCount)
+        return loadMembers(of: slot, stored: stored, lossCount: lossCount)
     }
 
     /// The same as ``loadedMembers(_:)``, for callers that can throw.
@@ -111,10 +111,10 @@ extension NSManagedObject {
         if flags.contains(.fault) { prepareToRead() }
         if flags.contains(.awaitsBatch) { context?.readBatches(for: self) }
         guard extras?.toMany[slot.index]?.isFault ?? true, let context else { return loadedMembers(slot) }
-        return loadMembers(slot, try context.readMembers(of: slot, ownedBy: self), context.identityMap.lossCount)
+        return loadMembers(of: slot, stored: try context.readMembers(of: slot, ownedBy: self), lossCount: context.identityMap.lossCount)
     }
 
-    private func loadMembers(_ slot: ToManySlot, _ stored: [ObjectReference], _ lossCount: Int) -> [ObjectReference] {
+    private func loadMembers(of slot: ToManySlot, stored: [ObjectReference], lossCount: Int) -> [ObjectReference] {
         // The state is read after the members: while a child asks, keys in the state may become permanent.
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
@@ -154,13 +154,13 @@ extension NSManagedObject {
     /// Whether an object is a member; the relationship is loaded unless the object's own side gives the answer.
     final func isMember(_ object: NSManagedObject, of slot: ToManySlot) -> Bool {
         guard object.context === context, context != nil else { return false }
-        if let isMember = tellsMembership(object, in: slot) { return isMember }
+        if let isMember = membershipByInverse(of: object, in: slot) { return isMember }
         _ = loadedMembers(slot)
         return extras?.toMany[slot.index]?.contains(object.reference) ?? false
     }
 
     /// The answer of the other side of a one-to-many relationship, as long as this side is not loaded.
-    private func tellsMembership(_ object: NSManagedObject, in slot: ToManySlot) -> Bool? {
+    private func membershipByInverse(of object: NSManagedObject, in slot: ToManySlot) -> Bool? {
         guard extras?.toMany[slot.index]?.isFault ?? flags.isDisjoint(with: [.inserted, .detached]),
             let inverse = slot.inverse, !inverse.isToMany, !inverse.isTransient,
             let back = object.layout.slot(named: inverse.name), back.kind == .reference
@@ -172,19 +172,19 @@ extension NSManagedObject {
     final func addMember(_ object: NSManagedObject, to slot: ToManySlot, at index: Int? = nil) {
         requireSameContext(object, slot.name)
         requireDestination(object, slot.name, number: slot.destinationNumber)
-        if slot.isOrdered { _ = loadedMembers(slot) } else if tellsMembership(object, in: slot) == true { return }
+        if slot.isOrdered { _ = loadedMembers(slot) } else if membershipByInverse(of: object, in: slot) == true { return }
         guard changeToMany(slot, { $0.add(object.reference, at: index) }) else { return }
         guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
-        object.takeInverse(inverse, self)
+        object.addInverse(inverse, of: self)
     }
 
     /// Removes a member and updates the inverse.
     final func removeMember(_ object: NSManagedObject, from slot: ToManySlot) {
         guard object.context === context else { return }
-        if slot.isOrdered { _ = loadedMembers(slot) } else if tellsMembership(object, in: slot) == false { return }
+        if slot.isOrdered { _ = loadedMembers(slot) } else if membershipByInverse(of: object, in: slot) == false { return }
         guard changeToMany(slot, { $0.remove(object.reference) }) else { return }
         guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
-        object.dropInverse(inverse, self)
+        object.dropInverse(inverse, of: self)
     }
 
     /// Replaces all members, in the given order if the relationship is ordered.
@@ -198,7 +198,7 @@ extension NSManagedObject {
         if !stray.isEmpty {
             changeToMany(slot) { $0.remove(Set(stray)) }
             if let inverse = slot.inverse, !flags.contains(.awaking) {
-                for reference in stray { context?.object(for: reference, near: self)?.dropInverse(inverse, self) }
+                for reference in stray { context?.object(for: reference, near: self)?.dropInverse(inverse, of: self) }
             }
         }
         for object in objects { addMember(object, to: slot) }
@@ -239,9 +239,9 @@ extension NSManagedObject {
         }
         if isUndoable {
             extras.toMany[slot.index] = before
-            context?.noteUndo(self, before: nil)
+            context?.recordForUndo(self, before: nil)
         }
-        if isFirstInEvent { extras.noteEvent(slot.index, before) }
+        if isFirstInEvent { extras.recordBeforeEvent(index: slot.index, state: before) }
         extras.toMany[slot.index] = consume state
         markUpdated()
         extras.refreshOrderedSet(slot.index)

@@ -73,7 +73,7 @@ extension NSManagedObject {
             do {
                 let before = anyValue(forKey: key)
                 var value = before
-                try apply(validator, &value, key)
+                try apply(validator, to: &value, forKey: key)
                 if (value as? NSObject) != (before as? NSObject) { setAnyValue(value, forKey: key) }
             } catch {
                 errors.append(error)
@@ -88,17 +88,17 @@ extension NSManagedObject {
             if let refused = extras?.refused[slot.index] {
                 throw validationError(
                     .managedObjectValidation,
-                    slot.name,
-                    refused,
-                    "has a value that its value transformer cannot store"
+                    forKey: slot.name,
+                    value: refused,
+                    text: "has a value that its value transformer cannot store"
                 )
             }
             if !slot.isOptional, !isDerived(slot), !isInMissingComposite(slot, row) {
                 throw validationError(
                     .validationMissingMandatoryProperty,
-                    slot.name,
-                    nil,
-                    "is required, but has no value"
+                    forKey: slot.name,
+                    value: nil,
+                    text: "is required, but has no value"
                 )
             }
             return
@@ -125,8 +125,8 @@ extension NSManagedObject {
     /// so printing the error would stop it too.
     private func noNumber(_ slot: Slot, _ value: Any?) -> CocoaError {
         slot.type == .date
-            ? validationError(.validationInvalidDate, slot.name, nil, "has a date that is not a number")
-            : validationError(.managedObjectValidation, slot.name, value, "has a value that is not a number")
+            ? validationError(.validationInvalidDate, forKey: slot.name, value: nil, text: "has a date that is not a number")
+            : validationError(.managedObjectValidation, forKey: slot.name, value: value, text: "has a value that is not a number")
     }
 
     private func isDerived(_ slot: Slot) -> Bool { slot.property is NSDerivedAttributeDescription }
@@ -147,17 +147,17 @@ extension NSManagedObject {
         if count < minimum, !(relationship.isOptional && count == 0) {
             throw validationError(
                 .validationRelationshipLacksMinimumCount,
-                relationship.name,
-                nil,
-                "has \(count) objects, but needs \(minimum)"
+                forKey: relationship.name,
+                value: nil,
+                text: "has \(count) objects, but needs \(minimum)"
             )
         }
         if maximum > 1, count > maximum {
             throw validationError(
                 .validationRelationshipExceedsMaximumCount,
-                relationship.name,
-                nil,
-                "has \(count) objects, but may have \(maximum)"
+                forKey: relationship.name,
+                value: nil,
+                text: "has \(count) objects, but may have \(maximum)"
             )
         }
     }
@@ -167,7 +167,7 @@ extension NSManagedObject {
     /// Calls a validation rule of the class.
     ///
     /// If the rule replaces the value, then the new value has to pass the rules of the model as well.
-    final func apply(_ validator: PropertyValidator, _ value: inout Any?, _ key: String) throws {
+    final func apply(_ validator: PropertyValidator, to value: inout Any?, forKey key: String) throws {
         let before = value
         try validator(self, &value)
         if (value as? NSObject) != (before as? NSObject) { try validateByModel(&value, forKey: key) }
@@ -184,7 +184,7 @@ extension NSManagedObject {
         let isEmpty = value == nil || value is NSNull
         if isEmpty {
             guard property.isOptional || property is NSDerivedAttributeDescription else {
-                throw validationError(.validationMissingMandatoryProperty, key, nil, "is required, but has no value")
+                throw validationError(.validationMissingMandatoryProperty, forKey: key, value: nil, text: "is required, but has no value")
             }
             return
         }
@@ -194,9 +194,9 @@ extension NSManagedObject {
             }
             throw validationError(
                 .managedObjectValidation,
-                key,
-                value,
-                "has a value that its value transformer cannot store"
+                forKey: key,
+                value: value,
+                text: "has a value that its value transformer cannot store"
             )
         }
         if let slot = layout.slot(named: key), slot.kind != .reference {
@@ -206,9 +206,9 @@ extension NSManagedObject {
             } catch {
                 throw validationError(
                     .managedObjectValidation,
-                    key,
-                    value,
-                    "is \(slot.typeName), so it cannot take this value"
+                    forKey: key,
+                    value: value,
+                    text: "is \(slot.typeName), so it cannot take this value"
                 )
             }
             if row.isNaN(slot) { throw noNumber(slot, value) }
@@ -234,15 +234,15 @@ extension NSManagedObject {
                 (warning as? NSNumber).map { CocoaError.Code(rawValue: $0.intValue) }
                 ?? (warning as? Int).map { CocoaError.Code(rawValue: $0) }
             let text = (warning as? String) ?? "must fulfil \(predicate.formatText)"
-            throw validationError(code ?? .managedObjectValidation, property.name, value, text, predicate: predicate)
+            throw validationError(code ?? .managedObjectValidation, forKey: property.name, value: value, text: text, predicate: predicate)
         }
     }
 
     final func validationError(
         _ code: CocoaError.Code,
-        _ key: String,
-        _ value: Any?,
-        _ text: String,
+        forKey key: String,
+        value: Any?,
+        text: String,
         predicate: NSPredicate? = nil
     ) -> CocoaError {
         var userInfo: [String: Any] = [
@@ -269,7 +269,7 @@ extension NSManagedObject {
                 destination.flags.contains(.deletePropagated), !destination.flags.contains(.gone)
             else { return }
             let text = "leads to \(destination.objectID), which is deleted"
-            errors.append(validationError(.managedObjectValidation, relationship.name, destination, text))
+            errors.append(validationError(.managedObjectValidation, forKey: relationship.name, value: destination, text: text))
         }
         let row = readableRow()
         // If another context or process has set the relationship, then the store clears it.
@@ -303,9 +303,9 @@ extension NSManagedObject {
             errors.append(
                 validationError(
                     .validationRelationshipDeniedDelete,
-                    name,
-                    nil,
-                    "denies the deletion of \(objectID) as long as it has \(remaining) objects"
+                    forKey: name,
+                    value: nil,
+                    text: "denies the deletion of \(objectID) as long as it has \(remaining) objects"
                 )
             )
         }

@@ -271,25 +271,25 @@ open class NSManagedObject: NSObject {
     }
 
     /// Takes over an ID that the caller already holds.
-    final func adopt(_ id: NSManagedObjectID) {
+    final func setKnownID(_ id: NSManagedObjectID) {
         SharedIdentity.withLock(of: self) { knownID = id }
     }
 
     /// Gives the object a temporary key, if it has no key.
-    final func takeKey() {
+    final func assignTemporaryKey() {
         guard key == 0 else { return }
         SharedIdentity.withLock(of: self) { if key == 0 { key = TemporaryIDs.nextKey() } }
     }
 
     /// Takes over the key that the object's row was saved with.
-    final func takeKey(_ key: Int64, storeIndex: Int32) {
+    final func setPermanentKey(_ key: Int64, storeIndex: Int32) {
         SharedIdentity.withLock(of: self) {
             let former = self.key
             self.key = key
             self.storeIndex = storeIndex
             // Another thread may have asked for the ID after the save made the known IDs permanent.
             guard former < 0, let known = knownID, known.isTemporaryID else { return }
-            if let store = context?.openStore(at: storeIndex), let id = TemporaryIDs.take(former) {
+            if let store = context?.openStore(at: storeIndex), let id = TemporaryIDs.removeHeld(former) {
                 store.ids.succeed(id, key: key, store: store)
             }
             knownID = known.latest
@@ -456,7 +456,7 @@ open class NSManagedObject: NSObject {
     ///   error of a rule of the class.
     public final func validateValue(_ value: inout Any?, forKey key: String) throws {
         try validateByModel(&value, forKey: key)
-        if let validator = Swift.type(of: self).propertyValidators[key] { try apply(validator, &value, key) }
+        if let validator = Swift.type(of: self).propertyValidators[key] { try apply(validator, to: &value, forKey: key) }
     }
 
     /// The validation rules of the class, by property.

@@ -344,7 +344,7 @@ enum TemporaryIDs {
     }
 
     /// Removes and returns the ID of an object that has just become permanent, if the ID was asked for.
-    static func take(_ key: Int64) -> NSManagedObjectID? {
+    static func removeHeld(_ key: Int64) -> NSManagedObjectID? {
         state.withLock { $0.held.remove(key) }
     }
 

@@ -17,7 +17,7 @@ final class ObjectClassCache: Sendable {
 
     /// Notes that the program uses a class for `entity`; if several classes have the model's name, then this decides.
     @inline(never)
-    func noteUse(of type: NSManagedObject.Type, for entity: NSEntityDescription) {
+    func registerClass(_ type: NSManagedObject.Type, for entity: NSEntityDescription) {
         guard ManagedClasses.register(type), ManagedClasses.matches(entity.managedObjectClassName ?? "", type) else {
             return
         }
@@ -88,10 +88,10 @@ extension NSEntityDescription {
     /// Every insertion calls this method. It takes a lock only if the previous object was of another class, and
     /// counts no reference.
     @inline(__always)
-    final func noteObject(of type: NSManagedObject.Type) {
+    final func registerObjectClass(_ type: NSManagedObject.Type) {
         let number = UInt(bitPattern: ObjectIdentifier(type))
         guard lastObjectType.load(ordering: .relaxed) != number else { return }
-        objectClass.noteUse(of: type, for: self)
+        objectClass.registerClass(type, for: self)
         lastObjectType.store(number, ordering: .relaxed)
     }
 }

@@ -71,7 +71,7 @@ final class ObjectExtras {
     }
 
     /// Notes the state of a to-many relationship before its first change in the event.
-    func noteEvent(_ index: Int, _ state: ToManyState?) { eventToMany.append((index, state)) }
+    func recordBeforeEvent(index: Int, state: ToManyState?) { eventToMany.append((index, state)) }
 
     /// Forgets the states of to-many relationships at the start of the event.
     ///
@@ -111,7 +111,7 @@ final class ObjectExtras {
     func orderedSet(_ index: Int) -> RelationshipOrderedSet? { orderedSets.first { $0.index == index }?.set }
 
     /// Remembers the set that shows an ordered relationship.
-    func noteOrderedSet(_ set: RelationshipOrderedSet, _ index: Int) {
+    func setOrderedSet(_ set: RelationshipOrderedSet, at index: Int) {
         orderedSets.removeAll { $0.index == index || $0.set == nil }
         orderedSets.append(ShownOrderedSet(index: index, set: set))
     }

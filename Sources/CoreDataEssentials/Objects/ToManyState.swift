@@ -51,9 +51,9 @@ struct ToManyState {
     /// The number of members at the beginning of `content` that are known to have permanent keys.
     ///
     /// New members usually come at the end, so neither their insertion nor a save has to look at all the others.
-    private var settledCount: Int {
-        get { fields.settledCount }
-        set { own.settledCount = newValue }
+    private var permanentCount: Int {
+        get { fields.permanentCount }
+        set { own.permanentCount = newValue }
     }
     /// The positions in `content` by key, from `firstPosition` on; made by the first search in a large content.
     private var positions: [Int64: Int]? {
@@ -123,7 +123,7 @@ struct ToManyState {
         let copy = ToManyState(isOrdered: isOrdered)
         copy.fields.loaded = fields.loaded
         copy.fields.latest = fields.latest
-        copy.fields.settledCount = fields.settledCount
+        copy.fields.permanentCount = fields.permanentCount
         return copy
     }
 
@@ -144,7 +144,7 @@ struct ToManyState {
         result.append(contentsOf: addedInOrder)
         content = result
         if !fields.arrivals.isEmpty { arrivals = [:] }
-        noteSettled()
+        countPermanentMembers()
         guard let order = wantedOrder else { return }
         wantedOrder = nil
         let members = Set(result)
@@ -156,7 +156,7 @@ struct ToManyState {
     mutating func turnIntoFault() {
         if isOrdered, hasChanges, let content { wantedOrder = content }
         content = nil
-        settledCount = 0
+        permanentCount = 0
         positions = nil
         cached = nil
     }
@@ -169,7 +169,7 @@ struct ToManyState {
     }
 
     /// Notes that a member that was added elsewhere is not a member here; the others are read anew.
-    mutating func noteAbsence(of member: ObjectReference) {
+    mutating func markAsAbsent(_ member: ObjectReference) {
         turnIntoFault()
         _ = added.remove(member)
         removed.insert(member)
@@ -209,12 +209,12 @@ struct ToManyState {
     }
 
     /// If the members are back in the stored order, then their order is not a change.
-    private mutating func settleOrder() {
+    private mutating func clearReorderingIfRestored() {
         if isReordered, added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
     }
 
     /// Records the stored order before the first change.
-    private mutating func noteStoredOrder() {
+    private mutating func recordStoredOrder() {
         if isOrdered, !hasChanges { storedOrder = content }
     }
 
@@ -241,7 +241,7 @@ struct ToManyState {
 
     /// Takes the changes of an earlier state of the same relationship as stored; only the differences from it remain
     /// as changes.
-    mutating func settle(_ stored: ToManyState) {
+    mutating func markChangesAsStored(of stored: ToManyState) {
         let (added, removed) = (added, removed)
         // If this is a fault, it is unknown whether a member was removed again here, or was found stored. It counts
         // as found if members were read since.
@@ -282,8 +282,8 @@ struct ToManyState {
         func reference(_ index: Int) -> ObjectReference {
             index < loaded.count ? loaded[index] : latest[index - loaded.count]
         }
-        // A member with a temporary key cannot be among the settled members.
-        let candidates = (member.key < 0 ? settledCount : 0)..<(loaded.count + latest.count)
+        // A member with a temporary key cannot be among the members with permanent keys.
+        let candidates = (member.key < 0 ? permanentCount : 0)..<(loaded.count + latest.count)
         if candidates.count <= 16 { return candidates.first { reference($0) == member } }
         if positions == nil || fields.firstPosition > candidates.lowerBound {
             var found: [Int64: Int] = Dictionary(minimumCapacity: candidates.count)
@@ -301,10 +301,10 @@ struct ToManyState {
     mutating func add(_ member: ObjectReference, at index: Int? = nil) -> Bool {
         if !isFault {
             guard position(of: member) == nil else { return false }
-            noteStoredOrder()
+            recordStoredOrder()
             if let index, index < memberCount {
                 content?.insert(member, at: index)
-                settledCount = min(settledCount, index)
+                permanentCount = min(permanentCount, index)
                 positions = nil
                 isReordered = true
             } else {
@@ -319,15 +319,15 @@ struct ToManyState {
         // A member that is added again stands at the end.
         if removed.isEmpty || !removed.remove(member) {
             added.insert(member)
-            if isOrdered, isFault { noteArrival(of: member) }
+            if isOrdered, isFault { recordArrival(of: member) }
         } else if isOrdered, !isFault {
             isReordered = true
-            settleOrder()
+            clearReorderingIfRestored()
         }
         return true
     }
 
-    private mutating func noteArrival(of member: ObjectReference) {
+    private mutating func recordArrival(of member: ObjectReference) {
         own.lastArrival += 1
         arrivals[member.key] = fields.lastArrival
     }
@@ -353,13 +353,13 @@ struct ToManyState {
     mutating func remove(_ member: ObjectReference) -> Bool {
         if !isFault {
             guard let index = position(of: member), let last = content?.indices.last else { return false }
-            noteStoredOrder()
+            recordStoredOrder()
             if index == last {
                 content?.removeLast()
                 positions?[member.key] = nil
             } else if isOrdered {
                 content?.remove(at: index)
-                if index < settledCount { settledCount -= 1 }
+                if index < permanentCount { permanentCount -= 1 }
                 positions = nil
             } else {
                 content?.swapAt(index, last)
@@ -367,16 +367,16 @@ struct ToManyState {
                 positions?[member.key] = nil
                 if let moved = content?[index] {
                     positions?[moved.key] = index
-                    if moved.key < 0 { settledCount = min(settledCount, index) }
+                    if moved.key < 0 { permanentCount = min(permanentCount, index) }
                 }
             }
-            settledCount = min(settledCount, last)
+            permanentCount = min(permanentCount, last)
         } else if removed.contains(member) {
             return false
         }
         cached = nil
         if !added.remove(member) { removed.insert(member) }
-        settleOrder()
+        clearReorderingIfRestored()
         return true
     }
 
@@ -387,13 +387,13 @@ struct ToManyState {
     mutating func remove(_ members: Set<ObjectReference>) -> Bool {
         let gone = content?.filter(members.contains) ?? []
         guard !gone.isEmpty else { return false }
-        noteStoredOrder()
+        recordStoredOrder()
         content?.removeAll(where: members.contains)
-        noteSettled()
+        countPermanentMembers()
         positions = nil
         cached = nil
         for member in gone where !added.remove(member) { removed.insert(member) }
-        settleOrder()
+        clearReorderingIfRestored()
         return true
     }
 
@@ -407,7 +407,7 @@ struct ToManyState {
         removed.removeAll(where: isLost)
         guard let old = content, old.contains(where: isLost) else { return isFewer }
         content = old.filter { !isLost($0) }
-        noteSettled()
+        countPermanentMembers()
         positions = nil
         cached = nil
         return isFewer
@@ -419,21 +419,21 @@ struct ToManyState {
     @discardableResult
     mutating func reorder(_ members: [ObjectReference]) -> Bool {
         guard let content, content != members else { return false }
-        noteStoredOrder()
+        recordStoredOrder()
         self.content = members
-        noteSettled()
+        countPermanentMembers()
         positions = nil
         cached = nil
         isReordered = true
-        settleOrder()
+        clearReorderingIfRestored()
         return true
     }
 
     /// Counts the members at the beginning that have permanent keys; all members before `start` are known to have
     /// one.
-    private mutating func noteSettled(from start: Int = 0) {
+    private mutating func countPermanentMembers(from start: Int = 0) {
         guard let content else { return }
-        settledCount = content[start...].firstIndex { $0.key < 0 } ?? content.count
+        permanentCount = content[start...].firstIndex { $0.key < 0 } ?? content.count
     }
 
     /// Replaces the keys of objects that a save has made permanent.
@@ -444,7 +444,7 @@ struct ToManyState {
             guard reference.key < 0, let key = permanent[reference.key] else { return reference }
             return ObjectReference(key: key, entity: reference.entity)
         }
-        let start = settledCount
+        let start = permanentCount
         // The members are moved out, so that they are changed in place.
         if start < memberCount, var members = exchange(&content, with: nil) {
             // If many keys may change, then the next search for a member builds the positions anew.
@@ -459,7 +459,7 @@ struct ToManyState {
                 }
             }
             content = consume members
-            noteSettled(from: start)
+            countPermanentMembers(from: start)
         }
         if let order = wantedOrder { wantedOrder = order.map(replaced) }
         if let order = storedOrder { storedOrder = order.map(replaced) }
@@ -494,7 +494,7 @@ private final class ToManyFields {
     @exclusivity(unchecked) var added: MemberSet = []
     @exclusivity(unchecked) var removed: MemberSet = []
     @exclusivity(unchecked) var isReordered = false
-    @exclusivity(unchecked) var settledCount = 0
+    @exclusivity(unchecked) var permanentCount = 0
     @exclusivity(unchecked) var positions: [Int64: Int]?
     @exclusivity(unchecked) var firstPosition = 0
     @exclusivity(unchecked) var wantedOrder: [ObjectReference]?
@@ -529,7 +529,7 @@ private final class ToManyFields {
         added = other.added
         removed = other.removed
         isReordered = other.isReordered
-        settledCount = other.settledCount
+        permanentCount = other.permanentCount
         positions = other.positions
         firstPosition = other.firstPosition
         wantedOrder = other.wantedOrder

@@ -8,7 +8,7 @@ protocol WordValue: ManagedScalar {
     /// Loads the value at `word`, which is not null.
     static func load(_ row: UnsafeRow, _ word: Int) -> Self
     /// Stores a value at its place in a row that the object owns.
-    static func store(_ value: consuming Self, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject)
+    static func store(_ value: consuming Self, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject)
 }
 
 /// The value that a property of a type has if there is no stored value; `nil` for a type that has no such value.
@@ -40,24 +40,24 @@ extension WordValue {
 
     /// Writes a property.
     @inline(__always)
-    static func write(_ value: consuming Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty) {
+    static func write(_ value: consuming Self, to object: NSManagedObject, property: borrowing AnyManagedProperty) {
         guard let place = property.knownSlot(in: object.unmanagedLayout), object.isWritable else {
-            return writeSlowly(value, object, property)
+            return writeSlowly(value, to: object, property: property)
         }
-        store(value, object.writableWords(place.index), place, object)
+        store(value, in: object.writableWords(place.index), at: place, of: object)
     }
 
     /// The same as `write`, with nil for no value.
     @inline(__always)
     static func writeOptional(
         _ value: consuming Self?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
+        to object: NSManagedObject,
+        property: borrowing AnyManagedProperty
     ) {
         guard let place = property.knownSlot(in: object.unmanagedLayout), object.isWritable else {
-            return writeSlowly(value, object, property)
+            return writeSlowly(value, to: object, property: property)
         }
-        put(value, place, object)
+        put(value, at: place, of: object)
     }
 
     // MARK: - The first access, faults, and properties that are not slots
@@ -81,21 +81,21 @@ extension WordValue {
     @inline(never)
     private static func writeSlowly(
         _ value: consuming Self?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
+        to object: NSManagedObject,
+        property: borrowing AnyManagedProperty
     ) {
         let place = property.slot(in: object.unmanagedLayout, managedKind)
         let isPrimitive =
             property.knownSlot(in: object.unmanagedLayout) == nil
             && object.layout.primitiveBase(of: property.name) != nil
         guard place != .elsewhere, !isPrimitive else { return object.setAnyValue(value, forKey: property.name) }
-        put(value, place, object)
+        put(value, at: place, of: object)
     }
 
     @inline(__always)
-    private static func put(_ value: consuming Self?, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    private static func put(_ value: consuming Self?, at place: UnsafeSlot, of object: NSManagedObject) {
         guard let value else { return object.writableRow(place.index).setNull(object.layout.slots[place.index]) }
-        store(value, object.writableWords(place.index), place, object)
+        store(value, in: object.writableWords(place.index), at: place, of: object)
     }
 }
 

@@ -54,7 +54,7 @@ private struct DictionaryPlanBuilder {
         }
         let having = try having()
         let order = try order()
-        let grouping = try grouping(columns.map(\.expression), groups, having, order)
+        let grouping = try grouping(of: columns.map(\.expression), by: groups, having: having, order: order)
         let isPlain = grouping == nil
         var rows = rows.with(
             predicate: rows.predicate,
@@ -258,10 +258,10 @@ private struct DictionaryPlanBuilder {
 
     /// The grouping of the rows; `nil` if they are not grouped.
     private func grouping(
-        _ columns: [ResolvedExpression],
-        _ groups: [ResolvedExpression],
-        _ having: ResolvedCondition?,
-        _ order: [ResolvedSort.Term]
+        of columns: [ResolvedExpression],
+        by groups: [ResolvedExpression],
+        having: ResolvedCondition?,
+        order: [ResolvedSort.Term]
     ) throws -> RowGrouping? {
         // Apple's rule: the option has an effect only if propertiesToFetch is set.
         let wantsDistinct =
@@ -273,7 +273,7 @@ private struct DictionaryPlanBuilder {
         if groups.isEmpty, !isAggregated {
             return wantsDistinct ? grouping(keys: unique(columns), nil, order.map { representative($0, columns) }) : nil
         }
-        try check(columns, groups, having, order)
+        try check(columns: columns, groups: groups, having: having, order: order)
         // Groups differ in their keys, so results that contain all keys differ as well.
         let isDistinct = wantsDistinct && !groups.allSatisfy { group in columns.contains(where: group.isSame(as:)) }
         guard isDistinct else { return grouping(keys: groups, having, order) }
@@ -325,18 +325,18 @@ private struct DictionaryPlanBuilder {
 
     /// Refuses expressions that have no single value for a group.
     private func check(
-        _ columns: [ResolvedExpression],
-        _ groups: [ResolvedExpression],
-        _ having: ResolvedCondition?,
-        _ order: [ResolvedSort.Term]
+        columns: [ResolvedExpression],
+        groups: [ResolvedExpression],
+        having: ResolvedCondition?,
+        order: [ResolvedSort.Term]
     ) throws {
         var terms = GroupTerms(keys: groups)
         let advice =
             groups.isEmpty
             ? "it stands beside an aggregate of all objects; add it to propertiesToGroupBy."
             : "it differs within a group; add it to propertiesToGroupBy, or aggregate it."
-        for column in columns { try check(column, &terms) { "cannot give \"\($0)\": \(advice)" } }
-        for term in order { try check(term.expression, &terms) { "cannot be sorted by \"\($0)\": \(advice)" } }
+        for column in columns { try check(column, terms: &terms) { "cannot give \"\($0)\": \(advice)" } }
+        for term in order { try check(term.expression, terms: &terms) { "cannot be sorted by \"\($0)\": \(advice)" } }
         guard let having else { return }
         do {
             _ = try terms.rewrite(having)
@@ -347,8 +347,8 @@ private struct DictionaryPlanBuilder {
 
     private func check(
         _ expression: ResolvedExpression,
-        _ terms: inout GroupTerms,
-        _ text: (_ name: String) -> String
+        terms: inout GroupTerms,
+        text: (_ name: String) -> String
     ) throws {
         do {
             _ = try terms.rewrite(expression)

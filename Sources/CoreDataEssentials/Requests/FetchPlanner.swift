@@ -58,7 +58,7 @@ package struct FetchPlanner {
         if let type = specification.managedClass as? NSManagedObject.Type {
             if specification.entity == nil {
                 if let entity = model.entity(meantBy: type) {
-                    entity.objectClass.noteUse(of: type, for: entity)
+                    entity.objectClass.registerClass(type, for: entity)
                     return entity
                 }
                 throw Self.refused("The model has no entity of class \(type). Check the class name in the model.")

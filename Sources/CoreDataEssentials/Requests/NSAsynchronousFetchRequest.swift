@@ -61,8 +61,8 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
     open override var requestType: NSPersistentStoreRequestType { .fetchRequestType }
 
     /// Copies all properties of `other`, including its fetch request.
-    package override func adopt(_ other: NSPersistentStoreRequest) {
-        super.adopt(other)
+    package override func copyProperties(from other: NSPersistentStoreRequest) {
+        super.copyProperties(from: other)
         guard let other = other as? NSAsynchronousFetchRequest else { return }
         fetchRequest = other.fetchRequest.duplicate()
         completionBlock = other.completionBlock

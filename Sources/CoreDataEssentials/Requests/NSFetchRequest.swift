@@ -76,7 +76,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// - Returns: The copy, which can be changed.
     public final func typed<Result>(as type: Result.Type) -> NSFetchRequest<Result> {
         let request = NSFetchRequest<Result>()
-        request.adopt(self)
+        request.copyProperties(from: self)
         if let fitting = NSFetchRequestResultType(of: type) { request.resultType = fitting }
         return request
     }
@@ -355,8 +355,8 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     // MARK: - Copying and freezing
 
     /// Copies all properties of `other`.
-    package override func adopt(_ other: NSPersistentStoreRequest) {
-        super.adopt(other)
+    package override func copyProperties(from other: NSPersistentStoreRequest) {
+        super.copyProperties(from: other)
         guard let other = other as? any AnyFetchRequest else { return }
         specification = other.specification
     }
@@ -364,7 +364,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// A mutable copy with the same type of results.
     package func duplicate() -> NSFetchRequest<ResultType> {
         let copy = Swift.type(of: self).init()
-        copy.adopt(self)
+        copy.copyProperties(from: self)
         return copy
     }
 

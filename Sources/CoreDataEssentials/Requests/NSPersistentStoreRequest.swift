@@ -62,12 +62,12 @@ open class NSPersistentStoreRequest: NSObject, NSCopying {
     /// - Returns: A request of the same class.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = type(of: self).init()
-        copy.adopt(self)
+        copy.copyProperties(from: self)
         return copy
     }
 
     /// Copies all properties of `other`.
-    package func adopt(_ other: NSPersistentStoreRequest) {
+    package func copyProperties(from other: NSPersistentStoreRequest) {
         affectedStores = other.affectedStores
     }
 }

@@ -51,8 +51,8 @@ open class NSSaveChangesRequest: NSPersistentStoreRequest {
     open override var requestType: NSPersistentStoreRequestType { .saveRequestType }
 
     /// Copies all properties of `other`.
-    package override func adopt(_ other: NSPersistentStoreRequest) {
-        super.adopt(other)
+    package override func copyProperties(from other: NSPersistentStoreRequest) {
+        super.copyProperties(from: other)
         guard let other = other as? NSSaveChangesRequest else { return }
         insertedObjects = other.insertedObjects
         updatedObjects = other.updatedObjects

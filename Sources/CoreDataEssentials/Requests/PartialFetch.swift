@@ -14,10 +14,10 @@ extension FetchPlanner {
             switch layout.places[name] {
             case .slot(let index): slots.insert(index)
             case .composite(let index): for leaf in layout.composites[index].leaves { slots.insert(leaf) }
-            case nil: throw refusal("has no property", name, layout)
-            case .toMany: throw refusal("cannot be fetched with the to-many relationship", name, layout)
-            case .transient: throw refusal("does not store the transient property", name, layout)
-            case .fetched: throw refusal("does not store the fetched property", name, layout)
+            case nil: throw refusal("has no property", of: name, in: layout)
+            case .toMany: throw refusal("cannot be fetched with the to-many relationship", of: name, in: layout)
+            case .transient: throw refusal("does not store the transient property", of: name, in: layout)
+            case .fetched: throw refusal("does not store the fetched property", of: name, in: layout)
             }
         }
         return slots
@@ -38,7 +38,7 @@ extension FetchPlanner {
         }
     }
 
-    private func refusal(_ reason: String, _ name: String, _ layout: EntityLayout) -> CocoaError {
+    private func refusal(_ reason: String, of name: String, in layout: EntityLayout) -> CocoaError {
         Self.refused("Entity \(layout.entity.name ?? "") \(reason) \"\(name)\", which propertiesToFetch names.")
     }
 }

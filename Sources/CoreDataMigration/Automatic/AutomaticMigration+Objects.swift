@@ -28,7 +28,9 @@ extension AutomaticMigration {
     ///
     /// - Throws: `migration` (134110) with all that would be lost.
     func requireNoLoss(_ mapping: InferredMapping, from source: SourceModel) throws {
-        let stack = try MigrationStack.source(source.model, source.configuration, type, at: url, options)
+        let stack = try MigrationStack.source(
+            model: source.model, configuration: source.configuration, type: type, at: url, options: options
+        )
         defer { stack.close() }
         let losses = try LossyMigration.losses(mapping, in: stack)
         if !losses.isEmpty { throw MigrationErrors.losses(url, losses) }

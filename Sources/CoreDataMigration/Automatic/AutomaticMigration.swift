@@ -107,19 +107,21 @@ package struct AutomaticMigration {
         if try migrateByMappingModel(from: source, metadata) { return }
         guard infers else {
             throw missingMapping(
-                source,
-                "No mapping model in the program's bundles fits, and the mapping may not be inferred without NSInferMappingModelAutomaticallyOption.",
-                nil
+                from: source,
+                reason:
+                    "No mapping model in the program's bundles fits, "
+                        + "and the mapping may not be inferred without NSInferMappingModelAutomaticallyOption.",
+                underlying: nil
             )
         }
         let mapping = InferredMapping(from: source.entities, to: destinationEntities)
         do {
             try mapping.requireInferable()
         } catch {
-            throw missingMapping(source, error.localizedDescription, error)
+            throw missingMapping(from: source, reason: error.localizedDescription, underlying: error)
         }
         let mayDropValues = isPlanned || LossyMigration.isAllowed(options)
-        if !mayDropValues { try LossyMigration.requireNew(model, configuration, forStoreAt: url, metadata) }
+        if !mayDropValues { try LossyMigration.requireNew(model, configuration: configuration, forStoreAt: url, metadata: metadata) }
         try backUpBefore(metadata)
         let log = MigrationLog(url, from: source, to: model, by: "an inferred mapping", remarks: mapping.remarks)
         guard type == NSSQLiteStoreType || migratingClass != nil else {
@@ -130,9 +132,9 @@ package struct AutomaticMigration {
         let migration = SchemaMigration(
             mapping,
             from: source.model.frozen,
-            source.configuration,
+            sourceConfiguration: source.configuration,
             to: model.frozen,
-            configuration
+            destinationConfiguration: configuration
         )
         let identifiers = model.versionIdentifiers.compactMap { $0 as? String }.sorted()
         let modelCache = model.frozen.copyForStores(of: model)
@@ -270,7 +272,7 @@ package struct AutomaticMigration {
         )
     }
 
-    private func missingMapping(_ source: SourceModel, _ reason: String, _ underlying: (any Error)?) -> CocoaError {
+    private func missingMapping(from source: SourceModel, reason: String, underlying: (any Error)?) -> CocoaError {
         let misses = nearMisses(from: source)
         let reason = misses.isEmpty ? reason : "\(reason) \(misses)"
         var userInfo: [String: Any] = [

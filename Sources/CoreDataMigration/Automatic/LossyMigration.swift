@@ -50,9 +50,9 @@ enum LossyMigration {
     /// - Throws: `migration` (134110).
     static func requireNew(
         _ model: NSManagedObjectModel,
-        _ configuration: String?,
+        configuration: String?,
         forStoreAt url: URL,
-        _ metadata: [String: Any]
+        metadata: [String: Any]
     ) throws {
         let hashes = model.versionHashes(forConfigurationName: configuration)
         guard let hashes, EarlierModels.contain(hashes, in: metadata) else { return }
@@ -75,16 +75,22 @@ enum LossyMigration {
             try mapping.entities.flatMap { entity -> [RowFinding] in
                 guard let source = entity.source, let name = source.name else { return [] }
                 guard entity.destination != nil else {
-                    let count = try count(name, nil, stack.context)
-                    return count == 0 ? [] : [finding(name, nil, "the entity goes, with \(count) objects")]
+                    let count = try count(name, where: nil, in: stack.context)
+                    return count == 0 ? [] : [finding(name, property: nil, reason: "the entity goes, with \(count) objects")]
                 }
                 let properties = try entity.lostProperties(mapping).compactMap { property in
                     let isToMany = (property as? NSRelationshipDescription)?.isToMany == true
                     let kind = property is NSRelationshipDescription ? "relationship" : "attribute"
-                    return try loss(of: kind, isToMany ? "%K.@count > 0" : "%K != nil", name, property.name, stack)
+                    return try loss(
+                        of: kind,
+                        format: isToMany ? "%K.@count > 0" : "%K != nil",
+                        entity: name,
+                        path: property.name,
+                        stack: stack
+                    )
                 }
                 let elements = try entity.lostElements.compactMap { path in
-                    try loss(of: "element", "%K != nil", name, path, stack)
+                    try loss(of: "element", format: "%K != nil", entity: name, path: path, stack: stack)
                 }
                 return properties + elements
             }
@@ -94,19 +100,19 @@ enum LossyMigration {
     /// The finding of a property or an element that goes; `nil` if no object has a value there.
     private static func loss(
         of kind: String,
-        _ format: String,
-        _ entity: String,
-        _ path: String,
-        _ stack: MigrationStack
+        format: String,
+        entity: String,
+        path: String,
+        stack: MigrationStack
     ) throws -> RowFinding? {
-        let count = try count(entity, NSPredicate(format: format, path), stack.context)
-        return count == 0 ? nil : finding(entity, path, "the \(kind) goes, with the values of \(count) objects")
+        let count = try count(entity, where: NSPredicate(format: format, path), in: stack.context)
+        return count == 0 ? nil : finding(entity, property: path, reason: "the \(kind) goes, with the values of \(count) objects")
     }
 
     private static func count(
         _ entity: String,
-        _ predicate: NSPredicate?,
-        _ context: NSManagedObjectContext
+        where predicate: NSPredicate?,
+        in context: NSManagedObjectContext
     ) throws -> Int {
         let request = NSFetchRequest<NSManagedObject>(entityName: entity)
         request.includesSubentities = false
@@ -114,7 +120,7 @@ enum LossyMigration {
         return try context.count(for: request)
     }
 
-    private static func finding(_ entity: String, _ property: String?, _ reason: String) -> RowFinding {
+    private static func finding(_ entity: String, property: String?, reason: String) -> RowFinding {
         RowFinding(entity: entity, property: property, reason: reason)
     }
 }

@@ -80,7 +80,7 @@ struct ProgressiveMigration {
         let between = Array(versions[((first ?? -1) + 1)..<max(last, (first ?? -1) + 1)])
         let stops = [source.model] + between + [whole.model]
         var deadEnds: Set<Int> = []
-        guard let way = Self.way(stops, from: 0, &deadEnds, canStep) else {
+        guard let way = Self.way(along: stops, from: 0, deadEnds: &deadEnds, canStep: canStep) else {
             throw error("No way over the \(between.count) versions between them leads there either.")
         }
         return way.map { stops[$0] }
@@ -88,15 +88,15 @@ struct ProgressiveMigration {
 
     /// The way that skips as few stops as possible; if stops are skipped, then the nearest ones come last.
     private static func way(
-        _ stops: [NSManagedObjectModel],
+        along stops: [NSManagedObjectModel],
         from place: Int,
-        _ deadEnds: inout Set<Int>,
-        _ canStep: (NSManagedObjectModel, NSManagedObjectModel) -> Bool
+        deadEnds: inout Set<Int>,
+        canStep: (NSManagedObjectModel, NSManagedObjectModel) -> Bool
     ) -> [Int]? {
         guard place < stops.count - 1 else { return [place] }
         guard !deadEnds.contains(place) else { return nil }
         for next in place + 1..<stops.count where canStep(stops[place], stops[next]) {
-            if let rest = way(stops, from: next, &deadEnds, canStep) { return [place] + rest }
+            if let rest = way(along: stops, from: next, deadEnds: &deadEnds, canStep: canStep) { return [place] + rest }
         }
         deadEnds.insert(place)
         return nil

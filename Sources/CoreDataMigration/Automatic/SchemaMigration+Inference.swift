@@ -14,9 +14,9 @@ extension SchemaMigration {
     init(
         _ mapping: InferredMapping,
         from source: FrozenModel,
-        _ sourceConfiguration: String?,
+        sourceConfiguration: String?,
         to destination: FrozenModel,
-        _ destinationConfiguration: String?
+        destinationConfiguration: String?
     ) {
         let pairs = mapping.entities.compactMap { entity -> EntityPair? in
             guard let old = entity.source?.layoutIfInUse, let new = entity.destination?.layoutIfInUse else {

@@ -53,36 +53,36 @@ struct SourceModel {
         cachedModel: () throws -> Data?
     ) throws -> SourceModel {
         let stored = metadata["NSStoreModelVersionHashes"] as? [String: Data] ?? [:]
-        if let found = make(known, stored, metadata, .stages) { return found }
+        if let found = make(known, stored: stored, metadata: metadata, origin: .stages) { return found }
         func copy() throws -> NSManagedObjectModel? {
             try cachedModel().flatMap { try? NSManagedObjectModel(cachedModelData: $0) }
         }
         var cached: NSManagedObjectModel?
         if preference == .store {
             cached = try copy()
-            if let cached, let found = make([cached], stored, metadata, .store) { return found }
+            if let cached, let found = make([cached], stored: stored, metadata: metadata, origin: .store) { return found }
         }
         var bundled = BundledVersions(
             at: NSManagedObjectModel.modelLocations(in: nil)
                 + NSManagedObjectModel.modelLocations(in: Bundle.allBundles + Bundle.allFrameworks)
         )
-        if let whole = bundled.whole(for: stored), let found = make([whole], stored, metadata, .bundles) {
+        if let whole = bundled.whole(for: stored), let found = make([whole], stored: stored, metadata: metadata, origin: .bundles) {
             return found
         }
         let versions = bundled.all()
-        if let found = make(versions, stored, metadata, .bundles) { return found }
+        if let found = make(versions, stored: stored, metadata: metadata, origin: .bundles) { return found }
         if preference == .bundles {
             cached = try copy()
-            if let cached, let found = make([cached], stored, metadata, .store) { return found }
+            if let cached, let found = make([cached], stored: stored, metadata: metadata, origin: .store) { return found }
         }
-        throw missing(versions, cached, stored, metadata, url)
+        throw missing(among: versions, cached: cached, stored: stored, metadata: metadata, url: url)
     }
 
     private static func make(
         _ models: [NSManagedObjectModel],
-        _ stored: [String: Data],
-        _ metadata: [String: Any],
-        _ origin: Origin
+        stored: [String: Data],
+        metadata: [String: Any],
+        origin: Origin
     ) -> SourceModel? {
         guard !stored.isEmpty else { return nil }
         // A single model with all entities also has the entities to which they refer. Otherwise each entity may come
@@ -90,16 +90,16 @@ struct SourceModel {
         if let whole = NSManagedObjectModel.whole(in: models, for: stored),
             let copy = whole.copy(with: nil) as? NSManagedObjectModel
         {
-            return use(copy, stored, origin)
+            return use(copy, stored: stored, origin: origin)
         }
         guard let merged = NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata),
             merged.entityVersionHashesByName == merged.current(stored)
         else { return nil }
-        return use(merged, stored, origin)
+        return use(merged, stored: stored, origin: origin)
     }
 
     /// Freezes a model that no other code uses.
-    private static func use(_ model: NSManagedObjectModel, _ stored: [String: Data], _ origin: Origin) -> SourceModel? {
+    private static func use(_ model: NSManagedObjectModel, stored: [String: Data], origin: Origin) -> SourceModel? {
         let members = model.entities.filter { stored[$0.name ?? ""] != nil }
         let isPart = members.count < model.entities.count
         if isPart { model.setEntities(members, forConfigurationName: NSManagedObjectModel.exactConfigurationName) }
@@ -109,11 +109,11 @@ struct SourceModel {
     }
 
     private static func missing(
-        _ models: [NSManagedObjectModel],
-        _ cached: NSManagedObjectModel?,
-        _ stored: [String: Data],
-        _ metadata: [String: Any],
-        _ url: URL
+        among models: [NSManagedObjectModel],
+        cached: NSManagedObjectModel?,
+        stored: [String: Data],
+        metadata: [String: Any],
+        url: URL
     ) -> CocoaError {
         var known: Set<Data> = []
         for model in models + [cached].compactMap({ $0 }) {

@@ -50,9 +50,11 @@ struct Inference {
         for (name, items, isInSource) in pairing.ambiguous {
             obstacles.add(
                 items.first ?? "",
-                nil,
-                "the entities \(items.joined(separator: " and ")) of the \(isInSource ? "old" : "new") model share the renaming identifier \(name)",
-                "Give each entity an identifier of its own."
+                property: nil,
+                reason:
+                    "the entities \(items.joined(separator: " and ")) of the \(isInSource ? "old" : "new") model "
+                        + "share the renaming identifier \(name)",
+                advice: "Give each entity an identifier of its own."
             )
         }
     }
@@ -85,9 +87,9 @@ struct Inference {
             let from = old === oldRoot ? "was the root of a hierarchy" : "inherited from \(oldRoot.name ?? "")"
             obstacles.add(
                 entity.name ?? "",
-                nil,
-                "it \(from) and would now share the hierarchy of \(new.name ?? ""), whose objects come from \(known.name ?? "")",
-                "Two hierarchies cannot be merged in place; use a mapping model."
+                property: nil,
+                reason: "it \(from) and would now share the hierarchy of \(new.name ?? ""), whose objects come from \(known.name ?? "")",
+                advice: "Two hierarchies cannot be merged in place; use a mapping model."
             )
         }
     }
@@ -112,8 +114,8 @@ struct Inference {
     /// The pairs of stored properties of one kind.
     private mutating func pair<Property: NSPropertyDescription>(
         _ entity: NSEntityDescription,
-        _ old: NSEntityDescription?,
-        _ kind: Property.Type
+        with old: NSEntityDescription?,
+        kind: Property.Type
     ) -> [(Property, Property?)] {
         func stored(_ entity: NSEntityDescription?) -> [Property] {
             // If two properties have the same name, as in a damaged model, then the later one counts.
@@ -124,14 +126,14 @@ struct Inference {
         }
         let (new, former) = (stored(entity), stored(old))
         guard old != nil else { return new.map { ($0, nil) } }
-        return pair(new, former, entity.name ?? "", { $0.owner === entity || $0.owner == nil })
+        return pair(new, with: former, entity: entity.name ?? "", isOwn: { $0.owner === entity || $0.owner == nil })
     }
 
     private mutating func pair<Property: NSPropertyDescription>(
         _ new: [Property],
-        _ former: [Property],
-        _ entity: String,
-        _ isOwn: (Property) -> Bool
+        with former: [Property],
+        entity: String,
+        isOwn: (Property) -> Bool
     ) -> [(Property, Property?)] {
         func items(_ properties: [Property]) -> [CanonicalPairing<Property>.Item] {
             properties.map { .init(element: $0, name: $0.name, identifier: $0.explicitRenamingIdentifier) }
@@ -141,9 +143,11 @@ struct Inference {
         for (name, items, isInSource) in pairing.ambiguous {
             obstacles.add(
                 entity,
-                items.first,
-                "the properties \(items.joined(separator: " and ")) of the \(isInSource ? "old" : "new") model share the renaming identifier \(name)",
-                "Give each property an identifier of its own."
+                property: items.first,
+                reason:
+                    "the properties \(items.joined(separator: " and ")) of the \(isInSource ? "old" : "new") model "
+                        + "share the renaming identifier \(name)",
+                advice: "Give each property an identifier of its own."
             )
         }
         let kept = Set(pairing.sources.compactMap { $0 })
@@ -157,22 +161,22 @@ struct Inference {
         of entity: NSEntityDescription,
         from old: NSEntityDescription?
     ) -> [InferredAttribute] {
-        pair(entity, old, NSAttributeDescription.self).map { new, former in
-            infer(new, former, path: new.name, new.owner?.name ?? entity.name ?? "")
+        pair(entity, with: old, kind: NSAttributeDescription.self).map { new, former in
+            infer(new, from: former, path: new.name, entity: new.owner?.name ?? entity.name ?? "")
         }
     }
 
     private mutating func infer(
         _ new: NSAttributeDescription,
-        _ former: NSAttributeDescription?,
+        from former: NSAttributeDescription?,
         path: String,
-        _ entity: String
+        entity: String
     ) -> InferredAttribute {
         if let composite = new as? NSCompositeAttributeDescription {
             let old = former as? NSCompositeAttributeDescription
-            if let former, old == nil { refuse(former, new, path, entity) }
-            let pairs = pair(composite.elements, old?.elements ?? [], entity, { _ in true })
-            let elements = pairs.map { infer($0, $1, path: path + "." + $0.name, entity) }
+            if let former, old == nil { refuse(former, as: new, path: path, entity: entity) }
+            let pairs = pair(composite.elements, with: old?.elements ?? [], entity: entity, isOwn: { _ in true })
+            let elements = pairs.map { infer($0, from: $1, path: path + "." + $0.name, entity: entity) }
             return InferredAttribute(destination: new, source: old, elements: elements)
         }
         // The store computes the value again.
@@ -184,23 +188,23 @@ struct Inference {
             if new is NSDerivedAttributeDescription {
                 return InferredAttribute(destination: new, source: nil, elements: [])
             }
-            refuse(former, new, path, entity)
+            refuse(former, as: new, path: path, entity: entity)
         }
         return InferredAttribute(destination: new, source: former, elements: [])
     }
 
     private mutating func refuse(
         _ former: NSAttributeDescription,
-        _ new: NSAttributeDescription,
-        _ path: String,
-        _ entity: String
+        as new: NSAttributeDescription,
+        path: String,
+        entity: String
     ) {
         let types = (AttributeType(former.attributeType).described, AttributeType(new.attributeType).described)
         obstacles.add(
             entity,
-            path,
-            "its type \(types.0) does not become \(types.1) by itself",
-            "Add an attribute of another name and fill it in a custom stage, or use a mapping model."
+            property: path,
+            reason: "its type \(types.0) does not become \(types.1) by itself",
+            advice: "Add an attribute of another name and fill it in a custom stage, or use a mapping model."
         )
     }
 
@@ -208,7 +212,7 @@ struct Inference {
         of entity: NSEntityDescription,
         from old: NSEntityDescription?
     ) -> [InferredRelationship] {
-        pair(entity, old, NSRelationshipDescription.self).map { new, former in
+        pair(entity, with: old, kind: NSRelationshipDescription.self).map { new, former in
             if let former { checkDestination(of: new, former, entity) }
             return InferredRelationship(destination: new, source: former)
         }
@@ -231,9 +235,9 @@ struct Inference {
             counterpart.map { $0.name == oldTarget.name ? "" : ", now \($0.name ?? "")," } ?? ", which is removed,"
         obstacles.add(
             new.owner?.name ?? entity.name ?? "",
-            new.name,
-            "it led to \(oldTarget.name ?? "")\(now) and would lead to \(newTarget.name ?? "")",
-            "Add a relationship of another name and fill it in a custom stage, or use a mapping model."
+            property: new.name,
+            reason: "it led to \(oldTarget.name ?? "")\(now) and would lead to \(newTarget.name ?? "")",
+            advice: "Add a relationship of another name and fill it in a custom stage, or use a mapping model."
         )
     }
 }

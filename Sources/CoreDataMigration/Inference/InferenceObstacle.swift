@@ -53,7 +53,7 @@ struct InferenceObstacles {
     private(set) var elements: [InferenceObstacle] = []
     private var seen: Set<InferenceObstacle> = []
 
-    mutating func add(_ entity: String, _ property: String?, _ reason: String, _ advice: String) {
+    mutating func add(_ entity: String, property: String?, reason: String, advice: String) {
         let obstacle = InferenceObstacle(entity: entity, property: property, reason: reason, advice: advice)
         if seen.insert(obstacle).inserted { elements.append(obstacle) }
     }

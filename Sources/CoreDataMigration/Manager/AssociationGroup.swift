@@ -86,7 +86,7 @@ struct AssociationGroup {
         }
         guard !rest.isEmpty else { return }
         if restBySource.isEmpty { restBySource = Self.order(rest, \.source) }
-        Self.forEach(key, rest, restBySource, \.source) { body($0.destination) }
+        Self.forEach(key, pairs: rest, places: restBySource, key: \.source) { body($0.destination) }
     }
 
     /// - Complexity: That of ``forEachDestination(of:_:)``.
@@ -98,7 +98,7 @@ struct AssociationGroup {
         }
         guard !rest.isEmpty else { return }
         if restByDestination.isEmpty { restByDestination = Self.order(rest, \.destination) }
-        Self.forEach(key, rest, restByDestination, \.destination) { body($0.source) }
+        Self.forEach(key, pairs: rest, places: restByDestination, key: \.destination) { body($0.source) }
     }
 
     // MARK: - Looking up
@@ -126,10 +126,10 @@ struct AssociationGroup {
 
     private static func forEach(
         _ wanted: Int64,
-        _ pairs: [Pair],
-        _ places: [Int32],
-        _ key: KeyPath<Pair, Int64>,
-        _ body: (Pair) -> Void
+        pairs: [Pair],
+        places: [Int32],
+        key: KeyPath<Pair, Int64>,
+        body: (Pair) -> Void
     ) {
         let first = firstPlace(places.count) { pairs[Int(places[$0])][keyPath: key] >= wanted }
         for place in places[first...] {

@@ -38,8 +38,10 @@ final class EntityStep {
         self.mapping = mapping
         self.run = run
         name = mapping.effectiveName
-        source = try Self.entity(mapping.sourceEntityName, run.source.model, "source", mapping)
-        destination = try Self.entity(mapping.destinationEntityName, run.destination.model, "destination", mapping)
+        source = try Self.entity(named: mapping.sourceEntityName, in: run.source.model, side: "source", mapping: mapping)
+        destination = try Self.entity(
+            named: mapping.destinationEntityName, in: run.destination.model, side: "destination", mapping: mapping
+        )
         policy = try PolicyClasses.policy(for: mapping).init()
         sourceExpression = mapping.sourceExpression.map { ValueExpression($0, source: nil) }
         try sourceExpression?.check(scope())
@@ -61,10 +63,10 @@ final class EntityStep {
     }
 
     private static func entity(
-        _ name: String?,
-        _ model: NSManagedObjectModel,
-        _ side: String,
-        _ mapping: NSEntityMapping
+        named name: String?,
+        in model: NSManagedObjectModel,
+        side: String,
+        mapping: NSEntityMapping
     ) throws -> NSEntityDescription? {
         guard let name else { return nil }
         if let entity = model.entitiesByName[name] { return entity }
@@ -132,7 +134,7 @@ final class EntityStep {
             try require(value, isFor: attribute, step)
             made.setValue(value, forKey: step.name)
         }
-        run.associate(object, made, self)
+        run.associate(object, with: made, step: self)
     }
 
     /// Gives a destination object its relationships.
@@ -186,7 +188,7 @@ final class EntityStep {
         do {
             switch layout.places[step.name] {
             case .slot(let index): try tryOut(value, layout.slots[index])
-            case .composite(let index): try tryOut(value, layout.composites[index], layout)
+            case .composite(let index): try tryOut(value, for: layout.composites[index], layout: layout)
             case .transient: _ = try attribute.attributeType.transientValue(value)
             default: break
             }
@@ -203,22 +205,22 @@ final class EntityStep {
         try scratch?.setAny(value, slot)
     }
 
-    private func tryOut(_ value: Any, _ composite: CompositeSlot, _ layout: EntityLayout) throws {
+    private func tryOut(_ value: Any, for composite: CompositeSlot, layout: EntityLayout) throws {
         guard let values = value as? [String: Any] else { throw PredicateEvaluationError("no dictionary") }
         let leaves = Dictionary(composite.leaves.map { (layout.slots[$0].name, layout.slots[$0]) }) { $1 }
-        func walk(_ values: [String: Any], _ prefix: String, _ depth: Int) throws {
+        func walk(_ values: [String: Any], prefix: String, depth: Int) throws {
             for (name, value) in values {
                 let path = prefix + "." + name
                 if let slot = leaves[path] {
                     try tryOut(value, slot)
                 } else if let nested = value as? [String: Any], depth < 16 {
-                    try walk(nested, path, depth + 1)
+                    try walk(nested, prefix: path, depth: depth + 1)
                 } else {
                     throw PredicateEvaluationError("no element \(path)")
                 }
             }
         }
-        try walk(values, composite.name, 0)
+        try walk(values, prefix: composite.name, depth: 0)
     }
 
     private func require(

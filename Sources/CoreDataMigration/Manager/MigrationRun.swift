@@ -111,13 +111,13 @@ final class MigrationRun {
         guard step.hasSources else { return }
         switch try sources(of: step) {
         case .objects(let objects):
-            try inBatches(objects, EntityStep.batchSize(for: step.source), body)
+            try inBatches(objects, size: EntityStep.batchSize(for: step.source), body: body)
         case .request(let request):
             guard step.sourceExpression == nil else {
                 let results: BatchedResults<NSManagedObject> = try source.context.batchedResults(for: request)
-                return try inBatches(results, request.fetchBatchSize, body)
+                return try inBatches(results, size: request.fetchBatchSize, body: body)
             }
-            try source.forEachWindow(of: request) { try inBatches($0, request.fetchBatchSize, body) }
+            try source.forEachWindow(of: request) { try inBatches($0, size: request.fetchBatchSize, body: body) }
         }
     }
 
@@ -161,8 +161,8 @@ final class MigrationRun {
     /// After each batch, the new objects are written, and the objects of both sides become faults.
     private func inBatches(
         _ objects: some RandomAccessCollection<NSManagedObject>,
-        _ size: Int,
-        _ body: (NSManagedObject) throws -> Void
+        size: Int,
+        body: (NSManagedObject) throws -> Void
     ) throws {
         var count = 0
         for object in objects {
@@ -353,7 +353,7 @@ final class MigrationRun {
 
     // MARK: - Associations
 
-    func associate(_ source: NSManagedObject, _ made: NSManagedObject, _ step: EntityStep) {
+    func associate(_ source: NSManagedObject, with made: NSManagedObject, step: EntityStep) {
         let reference = source.reference
         step.associations.add(reference, made)
         guard let index = steps.firstIndex(where: { $0 === step }),

@@ -11,12 +11,12 @@ struct MigrationStack {
     let store: OpenStore
 
     init(
-        _ model: NSManagedObjectModel,
-        _ configuration: String?,
-        _ type: String,
+        model: NSManagedObjectModel,
+        configuration: String?,
+        type: String,
         at url: URL,
-        _ options: [AnyHashable: Any],
-        _ context: NSManagedObjectContext,
+        options: [AnyHashable: Any],
+        context: NSManagedObjectContext,
         name: String
     ) throws {
         let model = try Self.plain(model)
@@ -91,11 +91,11 @@ struct MigrationStack {
     ///
     /// - Throws: `migrationManagerSourceStore` (134150) with the reason as the underlying error.
     static func source(
-        _ model: NSManagedObjectModel,
-        _ configuration: String?,
-        _ type: String,
+        model: NSManagedObjectModel,
+        configuration: String?,
+        type: String,
         at url: URL,
-        _ options: [AnyHashable: Any]?
+        options: [AnyHashable: Any]?
     ) throws -> MigrationStack {
         var options = MigrationOptions.withoutMigration(options)
         options[NSReadOnlyPersistentStoreOption] = true
@@ -108,7 +108,15 @@ struct MigrationStack {
             let metadata = try? StoreTypes.required(type).metadataForPersistentStore(with: url)
             let part = configuration ?? metadata.flatMap { model.configuration(ofStoreMetadata: $0) }
             let context = NSManagedObjectContext(.privateQueue)
-            return try MigrationStack(model, part, type, at: url, options, context, name: "migration source")
+            return try MigrationStack(
+                model: model,
+                configuration: part,
+                type: type,
+                at: url,
+                options: options,
+                context: context,
+                name: "migration source"
+            )
         } catch {
             throw MigrationFailure.error(
                 .migrationManagerSourceStore,

@@ -37,11 +37,11 @@ struct MigrationTarget {
     /// - Throws: `migrationManagerDestinationStore` (134160) with the reason as the underlying error;
     ///   `persistentStoreTimeout` (134090) if others keep the source locked.
     init?(
-        _ model: NSManagedObjectModel,
-        _ configuration: String?,
-        _ type: String,
+        model: NSManagedObjectModel,
+        configuration: String?,
+        type: String,
         at url: URL,
-        _ options: [AnyHashable: Any]?,
+        options: [AnyHashable: Any]?,
         replacing source: (model: NSManagedObjectModel, configuration: String?)? = nil
     ) throws {
         self.model = model
@@ -85,7 +85,15 @@ struct MigrationTarget {
                 }
             }
             let context = MigrationContext(concurrencyType: .privateQueueConcurrencyType)
-            stack = try MigrationStack(model, configuration, type, at: working, options, context, name: "migration")
+            stack = try MigrationStack(
+                model: model,
+                configuration: configuration,
+                type: type,
+                at: working,
+                options: options,
+                context: context,
+                name: "migration"
+            )
         } catch {
             if isFile { SQLiteEngine.removeAll(of: working) }
             replacement?.abandon()

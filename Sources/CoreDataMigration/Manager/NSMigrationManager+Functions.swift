@@ -8,29 +8,29 @@ extension NSMigrationManager {
         case "destinationInstancesForEntityMappingNamed:sourceInstances:":
             return { [unowned self] arguments in
                 destinationInstances(
-                    forEntityMappingName: try Self.text(arguments, 0, name),
-                    sourceInstances: try Self.objects(arguments, 1, name)
+                    forEntityMappingName: try Self.text(in: arguments, at: 0, of: name),
+                    sourceInstances: try Self.objects(in: arguments, at: 1, of: name)
                 )
             }
         case "destinationInstancesForSourceRelationshipNamed:sourceInstances:":
             // The relationship is not needed: the objects' destinations are found through all mappings that have
             // migrated them.
             return { [unowned self] arguments in
-                let sources = try Self.objects(arguments, 1, name)
+                let sources = try Self.objects(in: arguments, at: 1, of: name)
                 return run?.destinations(sources) ?? []
             }
         case "sourceInstancesForEntityMappingNamed:destinationInstances:":
             return { [unowned self] arguments in
                 sourceInstances(
-                    forEntityMappingName: try Self.text(arguments, 0, name),
-                    destinationInstances: try Self.objects(arguments, 1, name)
+                    forEntityMappingName: try Self.text(in: arguments, at: 0, of: name),
+                    destinationInstances: try Self.objects(in: arguments, at: 1, of: name)
                 )
             }
         case "fetchRequestForSourceEntityNamed:predicateString:":
             return { arguments in
-                let request = NSFetchRequest<NSFetchRequestResult>(entityName: try Self.text(arguments, 0, name))
+                let request = NSFetchRequest<NSFetchRequestResult>(entityName: try Self.text(in: arguments, at: 0, of: name))
                 request.includesSubentities = false
-                let text = try Self.text(arguments, 1, name)
+                let text = try Self.text(in: arguments, at: 1, of: name)
                 if !text.isEmpty { request.predicate = try Self.predicate(text, name) }
                 return request
             }
@@ -47,7 +47,7 @@ extension NSMigrationManager {
         }
     }
 
-    private static func text(_ arguments: [Any?], _ index: Int, _ name: String) throws -> String {
+    private static func text(in arguments: [Any?], at index: Int, of name: String) throws -> String {
         guard index < arguments.count, let text = arguments[index] as? String else {
             throw PredicateEvaluationError("argument \(index + 1) of \(name) is no text")
         }
@@ -55,7 +55,7 @@ extension NSMigrationManager {
     }
 
     /// The objects of an argument: one, or the members of a collection; none for nil.
-    private static func objects(_ arguments: [Any?], _ index: Int, _ name: String) throws -> [NSManagedObject] {
+    private static func objects(in arguments: [Any?], at index: Int, of name: String) throws -> [NSManagedObject] {
         guard index < arguments.count, let value = arguments[index] else { return [] }
         if let objects = MigrationRun.objects(in: value) { return objects }
         throw PredicateEvaluationError(

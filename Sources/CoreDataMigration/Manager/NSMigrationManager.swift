@@ -155,7 +155,14 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ) throws -> Bool {
         try begin()
         defer { end() }
-        return try migrate(mapping, from: place, to: place, sourceConfiguration, configuration, replacesSource: true)
+        return try migrate(
+            mapping,
+            from: place,
+            to: place,
+            sourceConfiguration: sourceConfiguration,
+            configuration: configuration,
+            replacesSource: true
+        )
     }
 
     /// The older spelling of ``migrateStore(from:type:options:mapping:to:type:options:)``.
@@ -201,28 +208,28 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         _ mapping: NSMappingModel,
         from: StorePlace,
         to: StorePlace,
-        _ sourceConfiguration: String? = nil,
-        _ configuration: String? = nil,
+        sourceConfiguration: String? = nil,
+        configuration: String? = nil,
         replacesSource: Bool = false
     ) throws -> Bool {
         // This comes before the source is read, so that later writes by others are noticed.
         let replaced = replacesSource ? (model: sourceModel, configuration: sourceConfiguration) : nil
         let target = try MigrationTarget(
-            destinationModel,
-            configuration,
-            to.type,
+            model: destinationModel,
+            configuration: configuration,
+            type: to.type,
             at: to.url,
-            to.options,
+            options: to.options,
             replacing: replaced
         )
         guard let target else { return false }
         do {
             let source = try MigrationStack.source(
-                sourceModel,
-                sourceConfiguration,
-                from.type,
+                model: sourceModel,
+                configuration: sourceConfiguration,
+                type: from.type,
                 at: from.url,
-                from.options
+                options: from.options
             )
             defer { source.close() }
             let run = MigrationRun(self, mapping, from: source, to: target)
@@ -390,7 +397,7 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         for entityMapping: NSEntityMapping
     ) {
         guard let run, let step = run.step(of: entityMapping) else { return }
-        run.associate(sourceInstance, destinationInstance, step)
+        run.associate(sourceInstance, with: destinationInstance, step: step)
     }
 
     /// The destination objects of source objects, through one mapping.

@@ -140,7 +140,7 @@ struct ValueExpression {
                 default: true
                 }
             guard isKnown || name == "valueForKey:" || NSExpression.functionNames().contains(name) else {
-                throw unknownFunction(name, scope.mapping, scope.property)
+                throw unknownFunction(name, mapping: scope.mapping, property: scope.property)
             }
         default: break
         }
@@ -149,8 +149,8 @@ struct ValueExpression {
 
     private static func unknownFunction(
         _ name: String,
-        _ mapping: NSEntityMapping,
-        _ property: NSPropertyMapping?
+        mapping: NSEntityMapping,
+        property: NSPropertyMapping?
     ) -> CocoaError {
         let policy = mapping.entityMigrationPolicyClassName ?? "NSEntityMigrationPolicy"
         return MigrationFailure.error(

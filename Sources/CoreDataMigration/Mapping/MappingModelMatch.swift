@@ -9,7 +9,7 @@ struct MappingModelMatch {
     init(_ mapping: NSMappingModel, from sourceModel: NSManagedObjectModel, to destinationModel: NSManagedObjectModel) {
         let source = sourceModel.entityVersionHashesByName
         let destination = destinationModel.entityVersionHashesByName
-        check(mapping.entityMappings, source, destination)
+        check(mapping.entityMappings, source: source, destination: destination)
         let carried = Set(mapping.entityMappings.compactMap(\.sourceEntityName))
         let made = Set(mapping.entityMappings.compactMap(\.destinationEntityName))
         let abstract = Set((sourceModel.entities + destinationModel.entities).filter(\.isAbstract).compactMap(\.name))
@@ -32,26 +32,32 @@ struct MappingModelMatch {
         to destinationModel: NSManagedObjectModel
     ) -> [String] {
         var match = MappingModelMatch()
-        match.check(mappings, sourceModel.entityVersionHashesByName, destinationModel.entityVersionHashesByName)
+        match.check(mappings, source: sourceModel.entityVersionHashesByName, destination: destinationModel.entityVersionHashesByName)
         return match.problems
     }
 
     private init() {}
 
-    private mutating func check(_ mappings: [NSEntityMapping], _ source: [String: Data], _ destination: [String: Data])
+    private mutating func check(_ mappings: [NSEntityMapping], source: [String: Data], destination: [String: Data])
     {
         for entry in mappings {
-            check(entry, entry.sourceEntityName, entry.sourceEntityVersionHash, "source", source)
-            check(entry, entry.destinationEntityName, entry.destinationEntityVersionHash, "destination", destination)
+            check(entry, name: entry.sourceEntityName, recorded: entry.sourceEntityVersionHash, side: "source", hashes: source)
+            check(
+                entry,
+                name: entry.destinationEntityName,
+                recorded: entry.destinationEntityVersionHash,
+                side: "destination",
+                hashes: destination
+            )
         }
     }
 
     private mutating func check(
         _ mapping: NSEntityMapping,
-        _ name: String?,
-        _ recorded: Data?,
-        _ side: String,
-        _ hashes: [String: Data]
+        name: String?,
+        recorded: Data?,
+        side: String,
+        hashes: [String: Data]
     ) {
         guard let name else { return }
         guard let hash = hashes[name] else {

@@ -161,7 +161,13 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         let forecast = try SQLiteEngine.forecast(
             url,
             SQLiteOptions(url: url, options),
-            SchemaMigration(mapping, from: found.model.frozen, found.configuration, to: destination.frozen, nil)
+            SchemaMigration(
+                mapping,
+                from: found.model.frozen,
+                sourceConfiguration: found.configuration,
+                to: destination.frozen,
+                destinationConfiguration: nil
+            )
         )
         for index in entities.indices {
             guard let name = entities[index].sourceName else { continue }

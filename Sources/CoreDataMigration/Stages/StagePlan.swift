@@ -34,15 +34,15 @@ struct StagePlan {
                 for (index, checksum) in stage.versionChecksums.enumerated() {
                     // A border that is named on both sides is one version.
                     if index == 0, versions.last?.checksum == checksum { continue }
-                    try add(checksum, stage, versions.isEmpty ? .start : .lightweight)
+                    try add(checksum, stage: stage, step: versions.isEmpty ? .start : .lightweight)
                 }
             case let stage as NSCustomMigrationStage:
                 for reference in [stage.currentModel, stage.nextModel] {
                     references[reference.versionChecksum] = reference
                 }
                 let first = stage.currentModel.versionChecksum
-                if versions.last?.checksum != first { try add(first, stage, versions.isEmpty ? .start : .lightweight) }
-                try add(stage.nextModel.versionChecksum, stage, .custom(stage))
+                if versions.last?.checksum != first { try add(first, stage: stage, step: versions.isEmpty ? .start : .lightweight) }
+                try add(stage.nextModel.versionChecksum, stage: stage, step: .custom(stage))
             default:
                 throw StageFailure.error(
                     .modelReferenceNotFound,
@@ -52,7 +52,7 @@ struct StagePlan {
         }
     }
 
-    private mutating func add(_ checksum: String, _ stage: NSMigrationStage, _ step: Step) throws {
+    private mutating func add(_ checksum: String, stage: NSMigrationStage, step: Step) throws {
         if let other = versions.first(where: { $0.checksum == checksum }) {
             let place =
                 other.stage === stage

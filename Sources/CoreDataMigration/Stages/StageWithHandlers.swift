@@ -14,9 +14,9 @@ struct StageWithHandlers {
     private let to: NSManagedObjectModel
 
     init(
-        _ stage: NSCustomMigrationStage,
-        _ manager: NSStagedMigrationManager,
-        _ whole: AutomaticMigration,
+        stage: NSCustomMigrationStage,
+        manager: NSStagedMigrationManager,
+        whole: AutomaticMigration,
         from: NSManagedObjectModel,
         to: NSManagedObjectModel
     ) {
@@ -76,16 +76,16 @@ struct StageWithHandlers {
     }
 
     private func work(at url: URL) throws {
-        if let handler = stage.willMigrateHandler { try call(handler, from, url) }
+        if let handler = stage.willMigrateHandler { try call(handler, under: from, at: url) }
         try whole.step(from: from, to: to, at: url, isPlanned: true)
-        if let handler = stage.didMigrateHandler { try call(handler, to, url) }
+        if let handler = stage.didMigrateHandler { try call(handler, under: to, at: url) }
     }
 
     /// Calls a handler with the store under a model.
     private func call(
         _ handler: (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void,
-        _ model: NSManagedObjectModel,
-        _ url: URL
+        under model: NSManagedObjectModel,
+        at url: URL
     ) throws {
         try model.tryFreeze()
         let container = NSPersistentContainer(name: stage.label ?? "Migration stage", managedObjectModel: model)

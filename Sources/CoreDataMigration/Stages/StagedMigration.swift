@@ -128,7 +128,7 @@ struct StagedMigration {
             guard start < end else { return }
             for index in start + 1...end {
                 guard let from = models[index - 1], let to = models[index] else { continue }
-                try migration.require(from, index - 1, to, index)
+                try migration.require(from, first: index - 1, to: to, second: index)
             }
         }
     }
@@ -171,7 +171,7 @@ struct StagedMigration {
     }
 
     /// - Throws: `migrationMissingMappingModel` (134140) if no step leads from one version to the next.
-    private func require(_ from: NSManagedObjectModel, _ first: Int, _ to: NSManagedObjectModel, _ second: Int) throws {
+    private func require(_ from: NSManagedObjectModel, first: Int, to: NSManagedObjectModel, second: Int) throws {
         let mapping = InferredMapping(
             from: from.storedEntities(forConfigurationName: whole.configuration) ?? [],
             to: to.storedEntities(forConfigurationName: whole.configuration) ?? []
@@ -200,7 +200,7 @@ struct StagedMigration {
         if index < plan.versions.count, case .custom(let stage) = plan.versions[index].step,
             stage.willMigrateHandler != nil || stage.didMigrateHandler != nil
         {
-            try StageWithHandlers(stage, manager, whole, from: from, to: to).run()
+            try StageWithHandlers(stage: stage, manager: manager, whole: whole, from: from, to: to).run()
         } else {
             try whole.step(from: from, to: to, at: whole.url, isPlanned: true)
         }

@@ -3,6 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
+@testable import CoreDataBatches
 @testable import CoreDataContainer
 @testable import CoreDataEssentials
 @testable import CoreDataMigration

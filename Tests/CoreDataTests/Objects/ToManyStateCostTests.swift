@@ -34,7 +34,7 @@ struct ToManyStateCostTests {
             let time = processorTime {
                 for number in 1...Int64(120_000) {
                     var state = exchange(&extras.toMany[slot.index], with: nil) ?? loadedState()
-                    extras.noteEvent(slot.index, state.kept())
+                    extras.recordBeforeEvent(index: slot.index, state: state.kept())
                     state.add(ObjectReference(key: -number, entity: 0), at: nil)
                     extras.toMany[slot.index] = consume state
                     extras.endEventToMany()

@@ -58,10 +58,10 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     ///   - control: Stops the fetch, and receives its progress.
     ///   - completion: Called once, inside the context's scope unless the outcome is `cancelled`.
     init(
-        _ context: NSManagedObjectContext,
-        _ specification: FetchSpecification,
-        _ stores: [NSPersistentStore]?,
-        _ control: FetchControl,
+        context: NSManagedObjectContext,
+        specification: FetchSpecification,
+        stores: [NSPersistentStore]?,
+        control: FetchControl,
         completion: @escaping @Sendable (Outcome) -> Void
     ) {
         self.context = context
@@ -116,11 +116,11 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
             return completion
         }
         guard let completion else { return }
-        tell(outcome)
+        reportEvent(for: outcome)
         completion(outcome)
     }
 
-    private func tell(_ outcome: Outcome) {
+    private func reportEvent(for outcome: Outcome) {
         guard let beginning,
             let instrument = context.persistentStoreCoordinator?.instrumentation.instrument
         else { return }
@@ -155,9 +155,9 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
             reads.removeAll()
         }
         if overtakenReads >= Self.overtakenReadLimit {
-            return ending(Result { try context.fetch(specification, stores, stoppedBy: lastControl) })
+            return ending(Result { try context.fetch(specification, from: stores, stoppedBy: lastControl) })
         }
-        let attempt: PreparedReads.Attempt<[Element]> = reads.attempt { try context.fetch(specification, stores, $0) }
+        let attempt: PreparedReads.Attempt<[Element]> = reads.attempt { try context.fetch(specification, from: stores, prepared: $0) }
         switch attempt {
         case .ended(let result): return ending(result)
         case .needs(let read): return .needs(read)
@@ -201,7 +201,7 @@ extension NSManagedObjectContext {
     /// Called inside the scopes of this context and those above it.
     fileprivate final func fetch<Element>(
         _ specification: FetchSpecification,
-        _ stores: [NSPersistentStore]?,
+        from stores: [NSPersistentStore]?,
         stoppedBy control: FetchControl
     ) throws -> [Element] {
         var asked: NSManagedObjectContext? = self
@@ -216,7 +216,7 @@ extension NSManagedObjectContext {
                 asked = context.upward?.parent
             }
         }
-        return try fetch(specification, stores, nil)
+        return try fetch(specification, from: stores, prepared: nil)
     }
 
     /// The number of saves tried by this context and those above it, whose scopes the caller is in.

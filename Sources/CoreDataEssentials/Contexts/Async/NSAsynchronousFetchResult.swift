@@ -72,10 +72,12 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
         let control = FetchControl(estimate: estimate, report: mirror.map { $0.report })
         let ending = Ending()
         let asked = request.fetchRequest
-        context.noteClass(ResultType.self, of: asked.specification)
+        context.registerClass(ResultType.self, of: asked.specification)
         let stores = asked.affectedStores ?? request.affectedStores
-        let fetch = BackgroundFetch<ResultType>(context, asked.specification, stores, control) { ending.come($0) }
-        let result = NSAsynchronousFetchResult(request, fetch, mirror?.progress)
+        let fetch = BackgroundFetch<ResultType>(
+            context: context, specification: asked.specification, stores: stores, control: control
+        ) { ending.come($0) }
+        let result = NSAsynchronousFetchResult(request: request, fetch: fetch, progress: mirror?.progress)
         ending.result = result
         mirror?.progress.cancellationHandler = { [weak fetch] in fetch?.cancel() }
         fetch.start()
@@ -83,9 +85,9 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
     }
 
     private init(
-        _ request: NSAsynchronousFetchRequest<ResultType>,
-        _ fetch: BackgroundFetch<ResultType>,
-        _ progress: Progress?
+        request: NSAsynchronousFetchRequest<ResultType>,
+        fetch: BackgroundFetch<ResultType>,
+        progress: Progress?
     ) {
         fetchRequest = request
         self.fetch = fetch

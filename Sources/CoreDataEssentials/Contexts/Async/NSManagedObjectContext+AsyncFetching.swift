@@ -30,7 +30,7 @@ extension NSManagedObjectContext {
         _ request: NSFetchRequest<ResultType>,
         progress: (@Sendable (FetchProgress) -> Void)?
     ) async throws -> [ResultType] {
-        try await fetchInBackground(request, progress) { $0 }.value
+        try await fetchInBackground(request, progress: progress) { $0 }.value
     }
 
     /// Fetches like ``fetch(_:progress:)``, and passes the results to a closure inside the context's scope.
@@ -55,21 +55,23 @@ extension NSManagedObjectContext {
     ) async throws -> sending Value {
         // The closure was sent, so no other code uses it.
         let body = UncheckedBox(body)
-        return try await fetchInBackground(request, progress) { try body.value($0) }.value
+        return try await fetchInBackground(request, progress: progress) { try body.value($0) }.value
     }
 
     nonisolated(nonsending) private func fetchInBackground<ResultType, Value>(
         _ request: NSFetchRequest<ResultType>,
-        _ progress: (@Sendable (FetchProgress) -> Void)?,
-        _ body: @escaping @Sendable ([ResultType]) throws -> Value
+        progress: (@Sendable (FetchProgress) -> Void)?,
+        body: @escaping @Sendable ([ResultType]) throws -> Value
     ) async throws -> UncheckedBox<Value> {
-        noteClass(ResultType.self, of: request.specification)
+        registerClass(ResultType.self, of: request.specification)
         let report = progress.map { progress -> FetchControl.Report in
             { progress(FetchProgress(completedRows: $0, expectedRows: $1)) }
         }
         let control = FetchControl(report: report)
         let ending = FetchEnding<Value>()
-        let fetch = BackgroundFetch<ResultType>(self, request.specification, request.affectedStores, control) {
+        let fetch = BackgroundFetch<ResultType>(
+            context: self, specification: request.specification, stores: request.affectedStores, control: control
+        ) {
             outcome in
             switch outcome {
             case .found(let found): ending.come(Result { UncheckedBox(try body(found)) })

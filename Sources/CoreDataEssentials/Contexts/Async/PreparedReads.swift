@@ -18,7 +18,7 @@ package final class PreparedReads {
         /// Identifies a prefetch, by the positions of the steps that lead to it; empty for other reads.
         let path: [Int]
 
-        fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan.Identity, path: [Int] = []) {
+        fileprivate init(kind: Kind, store: OpenStore, plan: FetchPlan.Identity, path: [Int] = []) {
             self.kind = kind
             self.store = store.index
             version = store.version
@@ -50,16 +50,16 @@ package final class PreparedReads {
 
         fileprivate init(
             _ question: Question,
-            _ store: OpenStore,
-            _ read: @escaping (FetchControl) throws -> Answer
+            store: OpenStore,
+            read: @escaping (FetchControl) throws -> Answer
         ) {
             self.question = question
             self.store = store
             self.read = read
         }
 
-        fileprivate init(_ kind: Question.Kind, _ store: OpenStore, _ plan: DictionaryPlan) {
-            self.init(Question(kind, store, plan.rows.identity), store) { control in
+        fileprivate init(kind: Question.Kind, store: OpenStore, plan: DictionaryPlan) {
+            self.init(Question(kind: kind, store: store, plan: plan.rows.identity), store: store) { control in
                 var plan = plan.asked(ofStore: store.number)
                 plan.rows.control = control
                 return switch kind {
@@ -128,7 +128,7 @@ package final class PreparedReads {
 
     /// The rows of a plan, and the commit up to which they are the newest.
     func rows(_ store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64)? {
-        let unanswered = Unanswered(.rows, store, DictionaryPlan(only: plan))
+        let unanswered = Unanswered(kind: .rows, store: store, plan: DictionaryPlan(only: plan))
         switch answers[unanswered.question] {
         case .askInScope: return nil
         case .rows(let read):
@@ -139,7 +139,7 @@ package final class PreparedReads {
     }
 
     func references(_ store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference]? {
-        let unanswered = Unanswered(.references, store, DictionaryPlan(only: plan))
+        let unanswered = Unanswered(kind: .references, store: store, plan: DictionaryPlan(only: plan))
         switch answers[unanswered.question] {
         case .askInScope: return nil
         case .references(let read):
@@ -150,11 +150,11 @@ package final class PreparedReads {
     }
 
     func count(_ store: OpenStore, _ plan: FetchPlan) throws -> Int? {
-        try count(Unanswered(.count, store, DictionaryPlan(only: plan)))
+        try count(Unanswered(kind: .count, store: store, plan: DictionaryPlan(only: plan)))
     }
 
     func count(_ store: OpenStore, _ plan: DictionaryPlan) throws -> Int? {
-        try count(Unanswered(.valueCount, store, plan))
+        try count(Unanswered(kind: .valueCount, store: store, plan: plan))
     }
 
     private func count(_ unanswered: Unanswered) throws -> Int? {
@@ -166,7 +166,7 @@ package final class PreparedReads {
     }
 
     func values(_ store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues? {
-        let unanswered = Unanswered(.values, store, plan)
+        let unanswered = Unanswered(kind: .values, store: store, plan: plan)
         switch answers[unanswered.question] {
         case .askInScope: return nil
         case .values(let values): return values
@@ -178,7 +178,7 @@ package final class PreparedReads {
     fileprivate func rows(_ store: OpenStore, forKeys keys: [Int64], in layout: EntityLayout, _ path: [Int]) throws
         -> (rows: [Row], commits: UInt64)?
     {
-        let unanswered = Unanswered(Question(.keyedRows, store, .whole, path: path), store) { control in
+        let unanswered = Unanswered(Question(kind: .keyedRows, store: store, plan: .whole, path: path), store: store) { control in
             .keyedRows(try ReadRows(store, forKeys: keys, in: layout, control), of: keys)
         }
         switch answers[unanswered.question] {
@@ -198,8 +198,9 @@ package final class PreparedReads {
         _ store: OpenStore,
         _ path: [Int]
     ) throws -> (found: Memberships, commits: UInt64)? {
-        let unanswered = Unanswered(Question(.memberships, store, .whole, path: path), store) { control in
-            .memberships(try ReadMemberships(store, slot, owners, memberRoot, control), of: owners)
+        let unanswered = Unanswered(Question(kind: .memberships, store: store, plan: .whole, path: path), store: store) { control in
+            let read = try ReadMemberships(from: store, slot: slot, owners: owners, memberRoot: memberRoot, control: control)
+            return .memberships(read, of: owners)
         }
         switch answers[unanswered.question] {
         case .askInScope: return nil
@@ -334,11 +335,11 @@ struct ReadMemberships: Sendable {
     private let found: Memberships
 
     fileprivate init(
-        _ store: OpenStore,
-        _ slot: ToManySlot,
-        _ owners: [ObjectReference],
-        _ memberRoot: Int,
-        _ control: FetchControl
+        from store: OpenStore,
+        slot: ToManySlot,
+        owners: [ObjectReference],
+        memberRoot: Int,
+        control: FetchControl
     ) throws {
         began = LastingRead(store)
         var found = try store.reader.memberships(of: slot, ownedBy: owners, control: control)

@@ -35,7 +35,7 @@ extension NSManagedObjectContext {
     /// - Returns: The sequence; nothing is read before a loop over it starts.
     public func rows<ResultType>(for request: NSFetchRequest<ResultType>, batchSize: Int = 1000) -> RowBatches {
         precondition(batchSize > 0, "CoreData: rows(for:batchSize:) needs a batch size of at least 1.")
-        noteClass(ResultType.self, of: request.specification)
+        registerClass(ResultType.self, of: request.specification)
         return RowBatches(
             request: UncheckedBox((request.specification, request.affectedStores)),
             coordinator: persistentStoreCoordinator,

@@ -211,7 +211,7 @@ final class BatchedFetch {
             try context.prefetch(options.prefetches, of: objects)
         } catch {
             // Objects that were to be refreshed keep their former values.
-            if options.refreshes { context.failedReads.note(error) }
+            if options.refreshes { context.failedReads.recordError(error) }
             context.coordinator?.report(error, "reading a batch of \(layout.entity.name ?? "")")
         }
         return objects
@@ -275,7 +275,7 @@ final class BatchedFetch {
         unreadCount += 1
         let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
         // A child may have received an older row than it will receive from now on.
-        context.downward.noteState()
+        context.downward.countStateChange()
         for position in positions(ofBatch: oldest) {
             let key = references[position].key
             guard key > 0, table.referenceCount(of: key) == Self.countsOfMembers, let object = table[key] else {

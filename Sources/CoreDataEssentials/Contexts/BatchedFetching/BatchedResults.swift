@@ -112,14 +112,16 @@ extension NSManagedObjectContext {
     public func batchedResults<Element: NSManagedObject>(for request: NSFetchRequest<Element>) throws
         -> BatchedResults<Element>
     {
-        noteClass(Element.self, of: request.specification)
+        registerClass(Element.self, of: request.specification)
         guard request.resultType == .managedObjectResultType else {
             throw FetchPlanner.refused("Batched results are objects: set resultType to managedObjectResultType.")
         }
         defer { deliverRegistrations() }
         let fetch = try inChain {
             try ConfinementScope.enter(self) {
-                try ContextFetch(self, request.specification, request.affectedStores).batched(defaultSize: 100)
+                try ContextFetch(
+                    context: self, specification: request.specification, affected: request.affectedStores
+                ).batched(defaultSize: 100)
             }
         }
         for number in fetch.entityNumbers {

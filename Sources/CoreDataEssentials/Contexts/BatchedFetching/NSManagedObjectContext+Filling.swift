@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
         } else {
             rows = try storedRows(forKeys: keys, in: layout, store)
         }
-        notePrefetch(store, commits, rows.count)
+        recordPrefetch(from: store, commits: commits, count: rows.count)
         return give(rows, root: root, storeIndex: Int32(store.index))
     }
 

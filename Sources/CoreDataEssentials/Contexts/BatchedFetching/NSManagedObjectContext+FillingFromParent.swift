@@ -36,7 +36,7 @@ extension NSManagedObjectContext {
         guard !wanted.isEmpty else { return [] }
         return try holdingChain {
             let read = try upward.root.readAhead(wanted.map(\.key), of: layout, in: store)
-            notePrefetch(upward, wanted.count)
+            recordPrefetch(through: upward, count: wanted.count)
             var others: [Row] = []
             for object in wanted {
                 guard let row = try parentRow(of: object) else { continue }
@@ -75,11 +75,11 @@ extension NSManagedObjectContext {
     /// - Throws: Errors of the store, and errors of `body`.
     final func foreseeMembers(
         of slot: ToManySlot,
-        _ owners: [NSManagedObject],
+        ownedBy owners: [NSManagedObject],
         memberRoot: Int,
-        _ store: OpenStore,
-        _ upward: ParentLink,
-        _ body: (NSManagedObject, [ObjectReference]) throws -> Void
+        in store: OpenStore,
+        through upward: ParentLink,
+        body: (NSManagedObject, [ObjectReference]) throws -> Void
     ) throws {
         try holdingChain {
             let stored = owners.lazy.filter { $0.key > 0 }.map(\.reference)

@@ -33,7 +33,7 @@ extension NSManagedObjectContext {
                 }
                 try prefetch(step.next, of: destinations, reads)
             case .toMany(let slot):
-                for (store, objects) in byStore(owners) { try loadMembers(of: slot, step, objects, store, reads) }
+                for (store, objects) in byStore(owners) { try loadMembers(of: slot, for: step, ownedBy: objects, in: store, reads: reads) }
                 guard !step.next.isEmpty else { continue }
                 try prefetch(step.next, of: members(of: slot, owners), reads)
             }
@@ -106,10 +106,10 @@ extension NSManagedObjectContext {
     /// Loads a to-many relationship of those owners that have not loaded it yet, and the rows of the members.
     private func loadMembers(
         of slot: ToManySlot,
-        _ step: PrefetchStep,
-        _ owners: [NSManagedObject],
-        _ store: OpenStore,
-        _ reads: PrefetchReads
+        for step: PrefetchStep,
+        ownedBy owners: [NSManagedObject],
+        in store: OpenStore,
+        reads: PrefetchReads
     ) throws {
         let cold = owners.filter { owner in
             guard isStored(owner), owner.flags.isDisjoint(with: [.gone, .inaccessible]) else { return false }
@@ -122,7 +122,7 @@ extension NSManagedObjectContext {
         let root = step.destination.rootNumber
         if let upward {
             var members: [NSManagedObject] = []
-            try foreseeMembers(of: slot, cold, memberRoot: root, store, upward) { owner, references in
+            try foreseeMembers(of: slot, ownedBy: cold, memberRoot: root, in: store, through: upward) { owner, references in
                 owner.loadPrefetched(references, slot)
                 for reference in references {
                     guard let member = object(for: reference, near: owner) else { continue }
@@ -142,7 +142,7 @@ extension NSManagedObjectContext {
         } else {
             found = try storedMemberships(of: slot, ownedBy: owners, memberRoot: root, store)
         }
-        notePrefetch(store, commits, found.rows.count)
+        recordPrefetch(from: store, commits: commits, count: found.rows.count)
         let table = table(storeIndex: storeIndex, root: root)
         table.reserve(found.rows.count)
         for row in found.rows {
@@ -189,6 +189,6 @@ extension NSManagedObject {
         }
         state.lossCount = context?.identityMap.lossCount ?? 0
         extras.toMany[slot.index] = state
-        if let context, !context.failedReads.isEmpty { context.failedReads.noteRead(slot, of: self) }
+        if let context, !context.failedReads.isEmpty { context.failedReads.forgetFailedMembers(slot, of: self) }
     }
 }

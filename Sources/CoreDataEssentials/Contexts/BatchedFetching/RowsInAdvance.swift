@@ -25,7 +25,7 @@ struct RowsInAdvance {
     }
 
     /// Notes the moment at which faults of a store were given their rows.
-    mutating func note(_ prefetch: Prefetch, storeIndex: Int) { prefetches[storeIndex] = prefetch }
+    mutating func recordPrefetch(_ prefetch: Prefetch, storeIndex: Int) { prefetches[storeIndex] = prefetch }
 
     /// Marks all rows that were brought before as no longer the newest.
     mutating func outdate() { prefetches = prefetches.map(\.outdated) }

@@ -42,14 +42,14 @@ struct ChangeTracker {
     ///
     /// - Returns: Whether the object is the first of its event.
     @inline(__always)
-    mutating func note(_ object: NSManagedObject) -> Bool {
-        noteChange(of: object)
-        return noteEvent(of: object)
+    mutating func addToSaveAndEvent(_ object: NSManagedObject) -> Bool {
+        addToSave(object)
+        return addToEvent(object)
     }
 
     /// Adds an object to those to be saved, but not to the event.
     @inline(__always)
-    mutating func noteChange(of object: NSManagedObject) {
+    mutating func addToSave(_ object: NSManagedObject) {
         if !object.flags.contains(.listed) {
             object.flags.insert(.listed)
             objects.append(object)
@@ -61,7 +61,7 @@ struct ChangeTracker {
     /// - Returns: Whether the object is the first of its event.
     @inline(__always)
     @discardableResult
-    mutating func noteEvent(of object: NSManagedObject) -> Bool {
+    mutating func addToEvent(_ object: NSManagedObject) -> Bool {
         guard !object.flags.contains(.eventListed) else { return false }
         object.flags.insert(.eventListed)
         eventObjects.append(object)
@@ -69,21 +69,21 @@ struct ChangeTracker {
     }
 
     /// Adds an unchanged object whose version the next save checks.
-    mutating func noteChecked(_ object: NSManagedObject) {
+    mutating func addToVersionChecks(_ object: NSManagedObject) {
         object.flags.insert(.conflictDetection)
         checkedObjects.append(object)
     }
 
     /// Adds an object whose delete rules are to be applied.
-    mutating func noteDeletion(of object: NSManagedObject) { freshDeletions.append(object) }
+    mutating func addFreshDeletion(of object: NSManagedObject) { freshDeletions.append(object) }
 
     /// Adds an object whose deletion elsewhere was merged.
-    mutating func noteMergedDeletion(of object: NSManagedObject) { mergedDeletions.append(object) }
+    mutating func addMergedDeletion(of object: NSManagedObject) { mergedDeletions.append(object) }
 
     // MARK: - Ending an event
 
     /// Takes the objects of the event and thereby ends it.
-    mutating func takeEvent() -> [NSManagedObject] {
+    mutating func endEvent() -> [NSManagedObject] {
         defer { eventObjects = [] }
         return eventObjects
     }
@@ -99,7 +99,7 @@ struct ChangeTracker {
     /// - Returns: The objects that the event has listed so far; pass them to ``resumeEvent(with:)``.
     mutating func setEventAside() -> [SetAside] {
         let kinds: ObjectFlags = [.eventInserted, .eventUpdated, .eventDeleted, .eventRefreshed]
-        return takeEvent().map { object in
+        return endEvent().map { object in
             let flags = object.flags.intersection(kinds)
             // If the flags stayed, then a further change would count as noted already.
             object.flags.remove(kinds.union([.eventListed, .writable]))
@@ -113,7 +113,7 @@ struct ChangeTracker {
             part.object.flags.formUnion(part.flags)
             // An object that was inserted in the first part of the event had no values when the event began.
             if part.flags.contains(.eventInserted) { part.object.extras?.eventBase = nil }
-            noteEvent(of: part.object)
+            addToEvent(part.object)
         }
     }
 

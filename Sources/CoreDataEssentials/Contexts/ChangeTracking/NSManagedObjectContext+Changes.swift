@@ -30,14 +30,14 @@ extension NSManagedObjectContext {
                 "CoreData: a deleted object of entity \(object.entity.name ?? "") cannot be inserted again; make a new one."
             )
         }
-        object.layout.unmanagedEntity._withUnsafeGuaranteedRef { $0.noteObject(of: type(of: object)) }
+        object.layout.unmanagedEntity._withUnsafeGuaranteedRef { $0.registerObjectClass(type(of: object)) }
         registerUnsaved(object)
         let values = object.current ?? object.layout.defaults.copy()
         values.setKey(object.key)
         object.current = values
         object.flags.insert([.inserted, .ownsRow, .eventInserted, .writable])
         list(object)
-        noteUndo(object, before: .absent)
+        recordForUndo(object, before: .absent)
         object.awakeFromInsert()
     }
 
@@ -99,45 +99,45 @@ extension NSManagedObjectContext {
         guard object.flags.isDisjoint(with: [.gone]) else { return }
         object.prepareForDeletion()
         guard !object.flags.contains(.deleted) else { return }
-        noteUndo(object, before: nil)
-        changeTracker.noteDeletion(of: object)
+        recordForUndo(object, before: nil)
+        changeTracker.addFreshDeletion(of: object)
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }
 
     /// Takes back a deletion that was not saved.
     final func undelete(_ object: NSManagedObject) {
-        noteUndo(object, before: nil)
+        recordForUndo(object, before: nil)
         object.flags.remove([.deleted, .eventDeleted, .deletePropagated])
-        noteEvent(object, object.isInserted ? .eventInserted : .eventUpdated)
+        addToEvent(object, as: object.isInserted ? .eventInserted : .eventUpdated)
     }
 
     // MARK: - Keeping track
 
     /// Notes that an object's values or relationships have changed.
-    final func noteUpdated(_ object: NSManagedObject) {
+    final func markAsUpdated(_ object: NSManagedObject) {
         if object.flags.isDisjoint(with: [.inserted, .updated]) {
-            noteUndo(object, before: nil)
+            recordForUndo(object, before: nil)
             object.flags.insert(.updated)
         } else if undoManager != nil {
-            noteUndo(object, before: nil)
+            recordForUndo(object, before: nil)
         }
         if object.flags.isDisjoint(with: [.eventInserted]) { object.flags.insert(.eventUpdated) }
         list(object)
     }
 
     /// Notes a change that objects-did-change will report.
-    final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
-        downward.noteState()
+    final func addToEvent(_ object: NSManagedObject, as flag: ObjectFlags) {
+        downward.countStateChange()
         object.flags.insert(flag)
-        if changeTracker.noteEvent(of: object) { scheduleEndOfEvent() }
+        if changeTracker.addToEvent(object) { scheduleEndOfEvent() }
     }
 
     /// Adds a changed object to those to be saved, and to the event.
     @inline(__always)
     final func list(_ object: NSManagedObject) {
-        downward.noteState()
-        if changeTracker.note(object) { scheduleEndOfEvent() }
+        downward.countStateChange()
+        if changeTracker.addToSaveAndEvent(object) { scheduleEndOfEvent() }
     }
 
     /// Includes an unchanged object in the version check of the next save.
@@ -157,6 +157,6 @@ extension NSManagedObjectContext {
         guard object.context === self, isStored(object) else { return }
         if object.isFault { object.fireFault() }
         guard object.flags.isDisjoint(with: [.conflictDetection, .gone]) else { return }
-        changeTracker.noteChecked(object)
+        changeTracker.addToVersionChecks(object)
     }
 }

@@ -33,8 +33,8 @@ extension NSManagedObjectContext {
             do { try propagateDeletes() } catch { coordinator?.report(error, "applying delete rules") }
         }
         closeUndoStep()
-        let event = observers.takeEvent(changeTracker.eventObjects)
-        let objects = changeTracker.takeEvent()
+        let event = observers.makeEvent(of: changeTracker.eventObjects)
+        let objects = changeTracker.endEvent()
         let sets = endEvent(of: objects, isMerge)
         changeTracker.forgetMergedDeletions()
         checkInvariants(after: objects)
@@ -117,7 +117,7 @@ extension NSManagedObjectContext {
             guard let inverse = relationship.inverse else { return }
             // Only the row of the destination says whether its side shows the deleted object.
             if !inverse.isToMany { try readFault(destination) }
-            destination.dropInverse(inverse, object)
+            destination.dropInverse(inverse, of: object)
         default: break
         }
     }

@@ -17,12 +17,12 @@ package struct ContextFetch {
 
     /// Makes a fetch that was planned already.
     init(
-        _ context: NSManagedObjectContext,
-        _ specification: FetchSpecification,
-        _ plan: FetchPlan,
-        _ stores: [OpenStore],
-        _ prepared: PreparedReads?,
-        _ quiet: QuietReads? = nil
+        context: NSManagedObjectContext,
+        specification: FetchSpecification,
+        plan: FetchPlan,
+        stores: [OpenStore],
+        prepared: PreparedReads?,
+        quiet: QuietReads? = nil
     ) {
         self.context = context
         self.prepared = prepared
@@ -30,14 +30,14 @@ package struct ContextFetch {
         self.specification = specification
         self.plan = plan
         self.stores = stores
-        overlay = PendingOverlay(context, plan, specification, affected: stores, quiet)
+        overlay = PendingOverlay(context: context, plan: plan, specification: specification, affected: stores, quiet: quiet)
     }
 
     package init(
-        _ context: NSManagedObjectContext,
-        _ specification: FetchSpecification,
-        _ affected: [NSPersistentStore]?,
-        _ prepared: PreparedReads? = nil
+        context: NSManagedObjectContext,
+        specification: FetchSpecification,
+        affected: [NSPersistentStore]?,
+        prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
@@ -47,7 +47,7 @@ package struct ContextFetch {
         self.specification = specification
         plan = try context.fetchPlanner().plan(specification)
         stores = try context.storesToAsk(plan, affected)
-        overlay = PendingOverlay(context, plan, specification, affected: affected == nil ? nil : stores)
+        overlay = PendingOverlay(context: context, plan: plan, specification: specification, affected: affected == nil ? nil : stores)
     }
 
     // MARK: - The three kinds of answer
@@ -196,7 +196,7 @@ package struct ContextFetch {
     /// The objects that the stores or the parent hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
         let objects = try storedObjects(plan)
-        if let quiet { for object in objects { quiet.note(object) } }
+        if let quiet { for object in objects { quiet.recordRead(of: object) } }
         return objects
     }
 

@@ -13,10 +13,10 @@ struct DictionaryFetch {
     private let prepared: PreparedReads?
 
     init(
-        _ context: NSManagedObjectContext,
-        _ specification: FetchSpecification,
-        _ affected: [NSPersistentStore]?,
-        _ prepared: PreparedReads? = nil
+        context: NSManagedObjectContext,
+        specification: FetchSpecification,
+        affected: [NSPersistentStore]?,
+        prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
@@ -138,10 +138,10 @@ extension NSManagedObjectContext {
     /// Fetches dictionaries in Swift's or in Foundation's type.
     final func dictionaries<T>(
         _ specification: FetchSpecification,
-        _ stores: [NSPersistentStore]?,
-        _ prepared: PreparedReads?
+        from stores: [NSPersistentStore]?,
+        prepared: PreparedReads?
     ) throws -> [T] {
-        let fetch = try DictionaryFetch(self, specification, stores, prepared)
+        let fetch = try DictionaryFetch(context: self, specification: specification, affected: stores, prepared: prepared)
         guard T.self == [String: Any].self else {
             return try castEach(try fetch.objects(), specification)
         }

@@ -19,10 +19,10 @@ extension NSManagedObjectContext: FetchExecuting {
     }
 
     package func report(_ error: any Error, of expression: NSExpression, for object: Any?) {
-        failedReads.note(error)
+        failedReads.recordError(error)
         // The value is missing, and the program may store something that depends on it.
         if let object = object as? NSManagedObject, object.context === self {
-            failedReads.noteComputed("\(expression)", of: object, error)
+            failedReads.recordFailedComputation("\(expression)", of: object, error: error)
         }
         coordinator?.report(error, "evaluating \(expression)")
     }

@@ -15,10 +15,10 @@ extension NSManagedObjectContext {
         ])
         do {
             let objects = try fetch(request)
-            if !failedReads.isEmpty { failedReads.noteComputedRead(name, of: object) }
+            if !failedReads.isEmpty { failedReads.forgetFailedComputation(name, of: object) }
             return objects
         } catch {
-            failedReads.noteComputed(name, of: object, error)
+            failedReads.recordFailedComputation(name, of: object, error: error)
             coordinator?.report(error, "fetching \"\(name)\" of \(object.objectID)")
             return []
         }

@@ -24,8 +24,8 @@ extension NSManagedObjectContext {
     /// - Complexity: O(number of rows found), besides the query; the pending changes of the entity are looked at one
     ///   by one.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
-        noteClass(T.self, of: request.specification)
-        return try fetch(request.specification, request.affectedStores, nil)
+        registerClass(T.self, of: request.specification)
+        return try fetch(request.specification, from: request.affectedStores, prepared: nil)
     }
 
     /// Fetches from answers that stores have given in advance, or by asking the stores now.
@@ -34,39 +34,43 @@ extension NSManagedObjectContext {
     ///   is thrown.
     final func fetch<T>(
         _ specification: FetchSpecification,
-        _ stores: [NSPersistentStore]?,
-        _ prepared: PreparedReads?
+        from stores: [NSPersistentStore]?,
+        prepared: PreparedReads?
     ) throws -> [T] {
         assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
         return try inChain {
             // The rounds of an asynchronous fetch are reported by that fetch.
             guard prepared == nil else {
-                return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+                return try ConfinementScope.enter(self) { try results(specification, from: stores, prepared: prepared) }
             }
-            return try measured(.fetch, specification.entityName, rows: \.count) {
-                try followingMoves { try results(specification, stores, prepared) }
+            return try measured(.fetch, entity: specification.entityName, rows: \.count) {
+                try followingMoves { try results(specification, from: stores, prepared: prepared) }
             }
         }
     }
 
     private func results<T>(
         _ specification: FetchSpecification,
-        _ stores: [NSPersistentStore]?,
-        _ prepared: PreparedReads?
+        from stores: [NSPersistentStore]?,
+        prepared: PreparedReads?
     ) throws -> [T] {
         switch specification.resultType {
         case .countResultType:
-            return try cast([NSNumber(value: try count(specification, stores, prepared))], specification)
+            return try cast([NSNumber(value: try count(specification, from: stores, prepared: prepared))], specification)
         case .managedObjectIDResultType:
             // Rows that are judged in memory may have to be read first. A row that cannot be read makes the fetch
             // fail.
-            let ids = try failingWithReads { try ContextFetch(self, specification, stores, prepared).ids() }
+            let ids = try failingWithReads {
+                try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared).ids()
+            }
             return try cast(ids, specification)
         case .managedObjectResultType:
-            let objects = try failingWithReads { try ContextFetch(self, specification, stores, prepared).objects() }
+            let objects = try failingWithReads {
+                try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared).objects()
+            }
             return try cast(objects, specification)
-        case .dictionaryResultType: return try dictionaries(specification, stores, prepared)
+        case .dictionaryResultType: return try dictionaries(specification, from: stores, prepared: prepared)
         default:
             throw FetchPlanner.refused(
                 "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
@@ -84,25 +88,27 @@ extension NSManagedObjectContext {
     /// - Returns: The number, at least 0. Pending changes of the entity cost O(number of them), besides the query.
     /// - Throws: The errors of ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
-        noteClass(T.self, of: request.specification)
+        registerClass(T.self, of: request.specification)
         assertCurrent(#function)
         let specification = request.specification
         return try inChain {
-            try measured(.fetch, specification.entityName, rows: { $0 }) {
-                try followingMoves { try count(specification, request.affectedStores, nil) }
+            try measured(.fetch, entity: specification.entityName, rows: { $0 }) {
+                try followingMoves { try count(specification, from: request.affectedStores, prepared: nil) }
             }
         }
     }
 
     private func count(
         _ specification: FetchSpecification,
-        _ stores: [NSPersistentStore]?,
-        _ prepared: PreparedReads?
+        from stores: [NSPersistentStore]?,
+        prepared: PreparedReads?
     ) throws -> Int {
         if DictionaryFetch.decidesCount(of: specification) {
-            return try DictionaryFetch(self, specification, stores, prepared).count()
+            return try DictionaryFetch(context: self, specification: specification, affected: stores, prepared: prepared).count()
         }
-        return try failingWithReads { try ContextFetch(self, specification, stores, prepared).count() }
+        return try failingWithReads {
+            try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared).count()
+        }
     }
 
     /// Casts results to the type that the request promises.

@@ -25,14 +25,14 @@ extension NSManagedObjectContext {
         fileNewlySavedFaults()
         // Hooks that run meanwhile may register objects of rows that are still to come.
         let isFirst = table.count == 0 && asFaults
-        notePrefetch(store, commits, rows.count)
+        recordPrefetch(from: store, commits: commits, count: rows.count)
         table.reserve(max(0, rows.count - table.count))
         let flags = ObjectFlags.newFault
         var run = LayoutRun(first)
         if isFirst {
             return Array(unsafeUninitializedCapacity: rows.count) { objects, count in
                 for held in Row.unmanaged(rows) {
-                    let key = run.take(held)
+                    let key = run.move(to: held)
                     let object = run.layout._withUnsafeGuaranteedRef {
                         makeFault(key: key, layout: $0, storeIndex: storeIndex, type: run.type, flags: flags, in: table)
                     }
@@ -63,7 +63,7 @@ extension NSManagedObjectContext {
                 result.append(object)
                 continue
             }
-            run.take(held)
+            run.move(to: held)
             let object = run.layout._withUnsafeGuaranteedRef {
                 makeFault(key: key, layout: $0, storeIndex: storeIndex, type: run.type, flags: flags, in: table)
             }
@@ -88,7 +88,7 @@ private struct LayoutRun {
     /// Moves on to a row, and returns its key.
     @inline(__always)
     @discardableResult
-    mutating func take(_ row: Unmanaged<RowBuffer>) -> Int64 {
+    mutating func move(to row: Unmanaged<RowBuffer>) -> Int64 {
         let header = UnsafeRow(row).header
         let next = header.pointee.layout
         if next.toOpaque() != layout.toOpaque() {

@@ -32,11 +32,11 @@ struct PendingOverlay {
     ///   - affected: The stores that are asked; `nil` for all.
     ///   - quiet: The quiet reads that a child's fetch makes in this context.
     init?(
-        _ context: NSManagedObjectContext,
-        _ plan: FetchPlan,
-        _ specification: FetchSpecification,
+        context: NSManagedObjectContext,
+        plan: FetchPlan,
+        specification: FetchSpecification,
         affected: [OpenStore]? = nil,
-        _ quiet: QuietReads? = nil
+        quiet: QuietReads? = nil
     ) {
         guard specification.includesPendingChanges, !context.changeTracker.objects.isEmpty else { return nil }
         self.context = context
@@ -110,7 +110,7 @@ struct PendingOverlay {
         let matching = try matching(
             before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil
         )
-        return plan.window(try plan.merged(unchanged, matching, reader, as: { $0 }, object: { unchanged[$0] }))
+        return plan.window(try plan.merged(unchanged, with: matching, reader: reader, as: { $0 }, object: { unchanged[$0] }))
     }
 
     /// Adds the changes to the references that a store has returned.
@@ -140,7 +140,7 @@ struct PendingOverlay {
             batchSize: batchSize,
             BatchedFetch.Options()
         )
-        let merged = try plan.merged(unchanged, matching, reader, as: \.reference) { position in
+        let merged = try plan.merged(unchanged, with: matching, reader: reader, as: \.reference) { position in
             let object = batches.object(at: position, in: context)
             if object.isFault, object.current == nil { batches.read(batches.batch(of: position), in: context) }
             return object

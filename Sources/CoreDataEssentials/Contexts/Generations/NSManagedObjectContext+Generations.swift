@@ -106,7 +106,7 @@ extension NSManagedObjectContext {
         rowsInAdvance.outdate()
         pinnedVersion.move(to: new)
         share(new)
-        downward.noteState()
+        downward.countStateChange()
     }
 
     // MARK: - Moving on

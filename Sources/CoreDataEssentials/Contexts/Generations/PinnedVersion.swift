@@ -18,7 +18,7 @@ struct PinnedVersion {
     init() {}
 
     /// Notes the next store that is seen.
-    mutating func noteSeen(_ store: OpenStore) { seenStores.append(store) }
+    mutating func addSeen(_ store: OpenStore) { seenStores.append(store) }
 
     /// Forgets which stores are seen, so that they are determined again.
     mutating func forgetSeen() { seenStores = [] }

@@ -99,19 +99,19 @@ struct IdentityMap {
     }
 
     /// Notes a fault that stands for an unsaved object of another context.
-    mutating func note(faultOfUnsaved object: NSManagedObject) { faultsOfUnsaved.append(object) }
+    mutating func addFaultOfUnsaved(_ object: NSManagedObject) { faultsOfUnsaved.append(object) }
 
     /// Replaces the faults for objects of other contexts by those whose objects are still unsaved.
     mutating func keepFaultsOfUnsaved(_ rest: [NSManagedObject]) { faultsOfUnsaved = rest }
 
     /// Notes the permanent key of an object that was known by a temporary key.
-    mutating func note(permanentKey key: Int64, for temporary: Int64) { permanentKeys.set(key, for: temporary) }
+    mutating func setPermanentKey(_ key: Int64, for temporary: Int64) { permanentKeys.set(key, for: temporary) }
 
     /// Forgets all permanent keys, since nothing refers to the temporary ones any more.
     mutating func forgetPermanentKeys() { permanentKeys = KeyMap() }
 
     /// Notes that an object was found to have been deleted elsewhere.
-    mutating func noteLoss() { lossCount += 1 }
+    mutating func countLoss() { lossCount += 1 }
 
     // MARK: - Releasing objects
 
@@ -119,7 +119,7 @@ struct IdentityMap {
     var isSweepDue: Bool { storedCount >= sweepThreshold }
 
     /// Notes the number of objects that a sweep has removed from the tables.
-    mutating func noteSwept(_ count: Int) { storedCount -= count }
+    mutating func subtractSwept(_ count: Int) { storedCount -= count }
 
     /// Ends a sweep; the next one is due when the number of remaining objects has doubled.
     mutating func endSweep() { sweepThreshold = max(Self.minimumSweepThreshold, storedCount * 2) }

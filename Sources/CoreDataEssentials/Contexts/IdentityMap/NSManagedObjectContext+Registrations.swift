@@ -9,7 +9,7 @@ extension NSManagedObjectContext {
     }
 
     /// Notes whether a store is to be notified, when the first object of the store and a hierarchy is registered.
-    final func noteTable(storeIndex: Int32) {
+    final func enableNotifications(ofStoreAt storeIndex: Int32) {
         if notifiedStore(storeIndex) != nil { identityMap.notifiesStores = true }
     }
 

@@ -56,7 +56,7 @@ extension NSManagedObjectContext {
         while pinnedVersion.seenStores.count <= storeIndex,
             let next = coordinator?.openStore(at: pinnedVersion.seenStores.count)
         {
-            pinnedVersion.noteSeen(pinnedVersion.stores?.version(of: next) ?? next)
+            pinnedVersion.addSeen(pinnedVersion.stores?.version(of: next) ?? next)
         }
         return storeIndex >= 0 && storeIndex < pinnedVersion.seenStores.count
             ? pinnedVersion.seenStores[storeIndex] : store
@@ -66,7 +66,7 @@ extension NSManagedObjectContext {
     final func table(storeIndex: Int32, root: Int) -> ObjectTable<NSManagedObject> {
         if let table = identityMap.table(storeIndex: storeIndex, root: root) { return table }
         let table = identityMap.makeTable(storeIndex: storeIndex, root: root)
-        noteTable(storeIndex: storeIndex)
+        enableNotifications(ofStoreAt: storeIndex)
         return table
     }
 
@@ -233,7 +233,7 @@ extension NSManagedObjectContext {
     /// Files an unsaved object.
     final func registerUnsaved(_ object: NSManagedObject) {
         object.join(self)
-        object.takeKey()
+        object.assignTemporaryKey()
         object.flags.remove(.detached)
         if ConfinementScope.isChecked { object.flags.insert(.checked) }
         identityMap.temporaryObjects.insert(object, for: object.key)
@@ -242,7 +242,7 @@ extension NSManagedObjectContext {
     /// Moves an object whose row has obtained its permanent key to the stored objects.
     final func refile(_ object: NSManagedObject, key: Int64, storeIndex: Int32) {
         if object.key < 0 { identityMap.temporaryObjects.remove(object.key) }
-        object.takeKey(key, storeIndex: storeIndex)
+        object.setPermanentKey(key, storeIndex: storeIndex)
         register(object, in: table(storeIndex: storeIndex, root: object.layout.rootNumber))
     }
 
@@ -295,7 +295,7 @@ extension NSManagedObjectContext {
                 if identityMap.notifiesStores { notifyStore(of: object, isRegistered: false) }
                 return true
             }
-            identityMap.noteSwept(count)
+            identityMap.subtractSwept(count)
         }
         forgetUnusedBatches()
     }
@@ -376,16 +376,16 @@ extension NSManagedObjectContext {
         let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
         let object = type.init(entity: objectID.layout.entity, insertInto: nil)
         object.key = key
-        object.adopt(objectID)
+        object.setKnownID(objectID)
         registerUnsaved(object)
         object.flags.insert(.fault)
-        identityMap.note(faultOfUnsaved: object)
+        identityMap.addFaultOfUnsaved(object)
         return object
     }
 
     /// Files objects that other contexts have saved meanwhile under their permanent keys.
     final func fileNewlySavedFaults() {
-        if upward != nil { settleForeign() }
+        if upward != nil { replaceForeignTemporaryKeys() }
         guard !identityMap.faultsOfUnsaved.isEmpty else { return }
         let promotions = NSManagedObjectID.promotions.load(ordering: .acquiring)
         guard promotions != identityMap.seenPromotions else { return }
@@ -405,7 +405,7 @@ extension NSManagedObjectContext {
         guard let own = ownID(object.objectID), case (let key, let store?) = own.current else { return false }
         // The fault was made for the other coordinator's model.
         guard own.layout === object.layout else { return true }
-        object.adopt(own)
+        object.setKnownID(own)
         guard registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil else { return true }
         refile(object, key: key, storeIndex: Int32(store.index))
         object.current = nil

@@ -8,10 +8,7 @@ final class ChangeFeed: Sendable {
         /// The greatest number of rows that a message names.
         private static let limit = 10_000
 
-        private var messages: [ChangeMessage] = []
-        private var rowCount = 0
-        /// The row count at which the messages are combined, to find out how many different rows there are.
-        private var coalesceAt = limit
+        private var messages = CoalescingQueue(minimumLimit: limit)
         private var isOverflowing = false
 
         init() {}
@@ -21,22 +18,17 @@ final class ChangeFeed: Sendable {
         mutating func add(_ message: ChangeMessage) {
             guard !isOverflowing else { return }
             messages.append(message)
-            rowCount += message.count
-            guard rowCount > coalesceAt else { return }
-            messages = [ChangeMessage(coalescing: messages)]
-            rowCount = messages[0].count
-            coalesceAt = max(Self.limit, rowCount * 2)
-            if rowCount > Self.limit { overflow() }
+            if messages.combinedCount > Self.limit { overflow() }
         }
 
         mutating func overflow() {
-            messages = []
+            messages = CoalescingQueue(minimumLimit: Self.limit)
             isOverflowing = true
         }
 
         mutating func take() -> ManagedObjectChanges {
             defer { self = Messages() }
-            return isOverflowing ? .everything : ManagedObjectChanges(ChangeMessage(coalescing: messages))
+            return isOverflowing ? .everything : ManagedObjectChanges(messages.combined)
         }
     }
 
@@ -45,7 +37,7 @@ final class ChangeFeed: Sendable {
     init() {}
 
     /// Adds a message; `nil` means that anything may have changed.
-    func note(_ message: ChangeMessage?) {
+    func add(_ message: ChangeMessage?) {
         if let message, message.isEmpty { return }
         box.note { messages in
             if let message { messages.add(message) } else { messages.overflow() }

@@ -46,22 +46,22 @@ extension ChangeMessage {
             deleted = deleted.compactMap { Self.own($0, coordinator) }
             return
         }
-        inserted = Self.changes(userInfo, [.insertedObjects, .insertedObjectIDs], coordinator)
+        inserted = Self.changes(in: userInfo, under: [.insertedObjects, .insertedObjectIDs], coordinator: coordinator)
         updated = Self.changes(
-            userInfo,
-            [
+            in: userInfo,
+            under: [
                 .updatedObjects, .updatedObjectIDs, .refreshedObjects, .refreshedObjectIDs, .invalidatedObjects,
                 .invalidatedObjectIDs,
             ],
-            coordinator
+            coordinator: coordinator
         )
-        deleted = Self.changes(userInfo, [.deletedObjects, .deletedObjectIDs], coordinator)
+        deleted = Self.changes(in: userInfo, under: [.deletedObjects, .deletedObjectIDs], coordinator: coordinator)
     }
 
     private static func changes(
-        _ userInfo: [AnyHashable: Any],
-        _ keys: [NSManagedObjectContext.NotificationKey],
-        _ coordinator: NSPersistentStoreCoordinator?
+        in userInfo: [AnyHashable: Any],
+        under keys: [NSManagedObjectContext.NotificationKey],
+        coordinator: NSPersistentStoreCoordinator?
     ) -> [Change] {
         var result: [Change] = []
         for key in keys {

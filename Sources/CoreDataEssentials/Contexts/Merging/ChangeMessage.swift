@@ -109,9 +109,9 @@ package struct ChangeMessage: Sendable {
         }
         var changes = CoalescedRows()
         for message in messages {
-            for change in message.inserted { changes.note(change, .inserted) }
-            for change in message.updated { changes.note(change, .updated) }
-            for change in message.deleted { changes.note(change, .deleted) }
+            for change in message.inserted { changes.record(change, as: .inserted) }
+            for change in message.updated { changes.record(change, as: .updated) }
+            for change in message.deleted { changes.record(change, as: .deleted) }
         }
         for (change, kind) in changes.rows {
             switch kind {
@@ -133,7 +133,7 @@ package struct ChangeMessage: Sendable {
         private(set) var rows: [(change: Change, kind: Kind)] = []
         private var positions: [RowName: Int] = [:]
 
-        mutating func note(_ change: Change, _ kind: Kind) {
+        mutating func record(_ change: Change, as kind: Kind) {
             let name = RowName(change)
             guard let position = positions[name] else {
                 positions[name] = rows.count

@@ -21,9 +21,7 @@ final class MergeInbox: Sendable {
         set { follows.store(newValue, ordering: .relaxed) }
     }
 
-    /// Takes a message in.
-    ///
-    /// Takes a message in.
+    /// Adds a message.
     ///
     /// - Parameters:
     ///   - message: The changes.
@@ -46,21 +44,17 @@ final class MergeInbox: Sendable {
     }
 
     /// Removes all waiting messages and returns them as one, with the tasks to resume.
-    func take() -> (message: ChangeMessage, waiters: [CheckedContinuation<Void, Never>]) {
-        waiting.withLock { $0.take(isFollowing: isFollowing) }
+    func removeAll() -> (message: ChangeMessage, waiters: [CheckedContinuation<Void, Never>]) {
+        waiting.withLock { $0.removeAll(isFollowing: isFollowing) }
     }
 
     /// The waiting messages, behind the inbox's mutex.
     private struct Waiting: Sendable {
         /// Messages that are merged only if the context follows what others save.
-        private var followed: [ChangeMessage] = []
+        private var followed = CoalescingQueue(minimumLimit: 4096)
         /// Messages that have to be merged in any case.
-        private var requested: [ChangeMessage] = []
+        private var requested = CoalescingQueue(minimumLimit: 4096)
         private var waiters: [CheckedContinuation<Void, Never>] = []
-        private var rowCount = 0
-        private var limit = Self.minimumLimit
-
-        private static let minimumLimit = 4096
 
         init() {}
 
@@ -73,24 +67,13 @@ final class MergeInbox: Sendable {
         ) {
             if isRequested { requested.append(message) } else { followed.append(message) }
             if let waiter { waiters.append(waiter) }
-            rowCount += message.count
-            if rowCount > limit { coalesce() }
-            assert(rowCount <= limit, "CoreData: more messages wait to be merged than rows have changed.")
         }
 
-        /// Limits the waiting messages to the rows that changed, however often they did; O(1) per row in the long run.
-        private mutating func coalesce() {
-            followed = [ChangeMessage(coalescing: followed)]
-            requested = [ChangeMessage(coalescing: requested)]
-            rowCount = followed[0].count + requested[0].count
-            limit = max(Self.minimumLimit, rowCount * 2)
-        }
-
-        mutating func take(
+        mutating func removeAll(
             isFollowing: Bool
         ) -> (message: ChangeMessage, waiters: [CheckedContinuation<Void, Never>]) {
             assert(!isEmpty, "CoreData: a block that merges what others have changed finds nothing.")
-            let message = ChangeMessage(coalescing: isFollowing ? followed + requested : requested)
+            let message = ChangeMessage(coalescing: isFollowing ? followed.messages + requested.messages : requested.messages)
             defer { self = Waiting() }
             return (message, waiters)
         }

@@ -50,7 +50,12 @@ extension NSManagedObjectContext {
         var absent: Set<RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in changes {
-            let object = registered(change.key, change.layout, Int32(change.store.index), change.temporaryID)
+            let object = registered(
+                childKey: change.key,
+                layout: change.layout,
+                storeIndex: Int32(change.store.index),
+                id: change.temporaryID
+            )
             if object?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
                 absent.insert(RowName(change))
             } else if object?.isFault ?? true {
@@ -108,7 +113,7 @@ extension NSManagedObjectContext {
     /// An error of the store is reported, since a merge has no caller that could catch it.
     final func mergedRow(of object: NSManagedObject, _ known: ParentRows?) -> FaultResult {
         if let known, known.visits == upward?.visits, let snapshot = known.snapshots[ObjectIdentifier(object)] {
-            return .found(takeRow(of: snapshot, for: object))
+            return .found(row(of: snapshot, for: object))
         }
         do {
             return try newestRow(ofMerged: object).map { .found($0) } ?? .missing
@@ -142,7 +147,7 @@ extension NSManagedObjectContext {
         let snapshots = visitParent(upward) { parent in
             loaded.map { object in
                 let id = object.key < 0 ? object.objectID : nil
-                return try? parent.snapshot(forKey: object.key, object.layout, object.storeIndex, id)
+                return try? parent.snapshot(forKey: object.key, layout: object.layout, storeIndex: object.storeIndex, id: id)
             }
         }
         var found: [ObjectIdentifier: Snapshot] = [:]
@@ -165,7 +170,12 @@ extension NSManagedObjectContext {
             if change.store.cache.row(change.key, root: change.layout.rootNumber) != nil {
                 back.insert(RowName(change))
             } else if change.store.cache.hasLostRows,
-                let object = registered(change.key, change.layout, Int32(change.store.index), change.temporaryID),
+                let object = registered(
+                    childKey: change.key,
+                    layout: change.layout,
+                    storeIndex: Int32(change.store.index),
+                    id: change.temporaryID
+                ),
                 !object.flags.contains(.gone)
             {
                 unknown.append(change)
@@ -191,9 +201,9 @@ extension NSManagedObjectContext {
                 Result {
                     try parent.snapshot(
                         forKey: change.key,
-                        change.layout,
-                        Int32(change.store.index),
-                        change.temporaryID
+                        layout: change.layout,
+                        storeIndex: Int32(change.store.index),
+                        id: change.temporaryID
                     )
                 }
             }

@@ -112,7 +112,7 @@ extension NSManagedObjectContext {
         if FaultGuard.mergeDelivery.isOff, waiter == nil { return }
         inbox.post(message, isRequested: isRequested, waiter) {
             performInternally {
-                let (message, waiters) = self.inbox.take()
+                let (message, waiters) = self.inbox.removeAll()
                 self.merge(message)
                 self.changeTracker.show(recentlyDeleted: [])
                 for waiter in waiters { waiter.resume() }
@@ -123,23 +123,23 @@ extension NSManagedObjectContext {
     /// Merges a message into the registered objects.
     final func merge(_ message: ChangeMessage) {
         guard !message.isEmpty else { return }
-        measured(.merge, nil, entersScope: false, rows: { message.count }) { takeIn(message) }
+        measured(.merge, entity: nil, entersScope: false, rows: { message.count }) { apply(message) }
     }
 
-    private func takeIn(_ message: ChangeMessage) {
+    private func apply(_ message: ChangeMessage) {
         // Changes made here before are an event, and an undo step, by themselves.
         processPendingChanges()
         fileNewlySavedFaults()
         // The merged changes are newer than the version that the context was pinned to.
         advanceGeneration()
-        let message = current(settled(message))
+        let message = current(withOwnKeys(message))
         guard !message.isEmpty else { return }
         prepareMergedRows()
         let parentRows = parentRows(for: message)
         var refreshed: [ChangeMessage.Change] = []
         for change in message.updated {
             guard let object = held(change) else {
-                observers.noteUnregistered(change)
+                observers.addUnregistered(change)
                 continue
             }
             if mergeUpdate(of: object, change, parentRows) { refreshed.append(change) }
@@ -150,9 +150,9 @@ extension NSManagedObjectContext {
                 // The object was fetched before the message came, or it was deleted and exists again.
                 mergeUpdate(of: known, change, parentRows)
             } else if let id = change.temporaryID {
-                noteEvent(makeForeignFault(id, storeIndex: storeIndex), .eventInserted)
+                addToEvent(makeForeignFault(id, storeIndex: storeIndex), as: .eventInserted)
             } else {
-                noteEvent(makeFault(key: change.key, layout: change.layout, storeIndex: storeIndex), .eventInserted)
+                addToEvent(makeFault(key: change.key, layout: change.layout, storeIndex: storeIndex), as: .eventInserted)
             }
         }
         var unknownRoots: Set<Int> = []
@@ -164,7 +164,7 @@ extension NSManagedObjectContext {
             }
             guard let object = held(change) else {
                 if let forgotten = registered(of: change) { unregister(forgotten) }
-                observers.noteUnregistered(change)
+                observers.addUnregistered(change)
                 unknownRoots.insert(change.layout.rootNumber)
                 continue
             }
@@ -183,7 +183,7 @@ extension NSManagedObjectContext {
             }
             sets.add(queryGenerationToken)
         }
-        noteMerged(message)
+        acceptMerged(message)
         observers.committed(message)
         downward.notifyFollowers(message)
     }
@@ -210,12 +210,12 @@ extension NSManagedObjectContext {
     }
 
     /// The changes under the keys that this context uses for the objects, without those of objects of another tree.
-    private func settled(_ message: ChangeMessage) -> ChangeMessage {
+    private func withOwnKeys(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
         // A list that names only stored objects, as most lists do, stays as it is.
-        if namesUnsaved(message.inserted) { message.inserted = message.inserted.compactMap { settled($0) } }
-        if namesUnsaved(message.updated) { message.updated = message.updated.compactMap { settled($0) } }
-        if namesUnsaved(message.deleted) { message.deleted = message.deleted.compactMap { settled($0) } }
+        if namesUnsaved(message.inserted) { message.inserted = message.inserted.compactMap { withOwnKeys($0) } }
+        if namesUnsaved(message.updated) { message.updated = message.updated.compactMap { withOwnKeys($0) } }
+        if namesUnsaved(message.deleted) { message.deleted = message.deleted.compactMap { withOwnKeys($0) } }
         return message
     }
 
@@ -224,7 +224,7 @@ extension NSManagedObjectContext {
     }
 
     /// The change under the key that this context uses for the object; `nil` for an object of another tree.
-    private func settled(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
+    private func withOwnKeys(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
         guard let id = change.temporaryID else { return change }
         let (key, store) = id.current
         if let store, identityMap.temporaryObjects[change.key] == nil {
@@ -237,7 +237,7 @@ extension NSManagedObjectContext {
     private func mergeReturn(_ change: ChangeMessage.Change) {
         let storeIndex = Int32(change.store.index)
         guard let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) else {
-            return observers.noteUnregistered(change)
+            return observers.addUnregistered(change)
         }
         mergeUpdate(of: object, change, nil)
     }
@@ -269,7 +269,7 @@ extension NSManagedObjectContext {
         _ parentRows: ParentRows?
     ) -> Bool {
         guard !object.isInserted else { return false }
-        downward.noteState()
+        downward.countStateChange()
         if object.flags.contains(.gone) {
             // The deletion was merged or found before, and the row has been inserted again since.
             let found = mergedRow(of: object, parentRows)
@@ -301,13 +301,13 @@ extension NSManagedObjectContext {
         if object.isFault {
             guard !object.flags.contains(.mergedFault) else {
                 // There was nothing to refresh. Observers of results judge the object by its row.
-                observers.noteUnregistered(change)
+                observers.addUnregistered(change)
                 return false
             }
             object.flags.insert(.mergedFault)
         }
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
-            noteEvent(object, .eventRefreshed)
+            addToEvent(object, as: .eventRefreshed)
         }
         return true
     }
@@ -323,11 +323,11 @@ extension NSManagedObjectContext {
         if object.isFault, let row = object.current, row.version > 0 { object.realise(row) }
         object.discardChanges()
         object.flags.remove(.conflictDetection)
-        noteEvent(object, .eventDeleted)
+        addToEvent(object, as: .eventDeleted)
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        identityMap.noteLoss()
+        identityMap.countLoss()
         leaveRelationships(of: object)
-        changeTracker.noteMergedDeletion(of: object)
+        changeTracker.addMergedDeletion(of: object)
     }
 
     /// Removes a deleted object from the relationships that are loaded here.

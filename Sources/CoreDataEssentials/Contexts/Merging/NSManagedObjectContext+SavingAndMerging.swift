@@ -100,7 +100,7 @@ extension NSMergeConflict {
         guard let baseRow, let newerRow else { return false }
         let changed = object.changedSlotSet()
         for slot in object.layout.slots where changed.contains(slot.index) {
-            guard context.hasSameValue(baseRow, newerRow, slot) else { return false }
+            guard context.hasSameValue(in: baseRow, and: newerRow, at: slot) else { return false }
         }
         guard object.changesOrders, let extras = object.extras else { return true }
         for slot in object.layout.toMany where slot.isOrdered && !slot.isTransient {

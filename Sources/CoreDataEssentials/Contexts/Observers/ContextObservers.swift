@@ -67,7 +67,7 @@ package final class ContextObservers: @unchecked Sendable {
     }
 
     /// Notes a merged change of an object that the context does not have, since no event will report it.
-    func noteUnregistered(_ change: ChangeMessage.Change) {
+    func addUnregistered(_ change: ChangeMessage.Change) {
         guard !controllers.isEmpty else { return }
         unregistered.append(change)
     }
@@ -75,7 +75,7 @@ package final class ContextObservers: @unchecked Sendable {
     /// The event to report to the controllers when it ends; `nil` if there is nothing to report.
     ///
     /// It must be called before the objects' event ends.
-    func takeEvent(_ objects: [NSManagedObject]) -> ContextEvent? {
+    func makeEvent(of objects: [NSManagedObject]) -> ContextEvent? {
         guard !controllers.isEmpty, !objects.isEmpty || !unregistered.isEmpty else { return nil }
         defer { unregistered = [] }
         return ContextEvent(objects, unregistered: unregistered)
@@ -90,13 +90,13 @@ package final class ContextObservers: @unchecked Sendable {
     func contextWasReset() {
         unregistered = []
         for controller in controllers { controller.observer?.contextWasReset() }
-        for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.add(nil) }
     }
 
     /// Notifies the controllers and the feeds that the stores have changed in an unknown way.
     func storesMayHaveChanged() {
         for controller in controllers { controller.observer?.storesMayHaveChanged() }
-        for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.add(nil) }
     }
 
     // MARK: - Feeds
@@ -116,7 +116,7 @@ package final class ContextObservers: @unchecked Sendable {
 
     /// Reports changes that the context has saved or merged to the feeds.
     func committed(_ message: ChangeMessage) {
-        for entry in feeds.withLock({ $0 }) { entry.feed?.note(message) }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.add(message) }
     }
 
     // MARK: - Live queries

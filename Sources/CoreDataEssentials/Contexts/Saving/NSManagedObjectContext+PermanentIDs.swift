@@ -82,9 +82,9 @@ extension NSManagedObjectContext {
                 for (object, key) in zip(objects, keys) {
                     let temporary = object.key
                     permanent.set(key, for: temporary)
-                    identityMap.note(permanentKey: key, for: temporary)
-                    if let id = TemporaryIDs.take(temporary) {
-                        object.adopt(store.ids.succeed(id, key: key, store: store))
+                    identityMap.setPermanentKey(key, for: temporary)
+                    if let id = TemporaryIDs.removeHeld(temporary) {
+                        object.setKnownID(store.ids.succeed(id, key: key, store: store))
                     }
                     refile(object, key: key, storeIndex: Int32(store.index))
                     object.unshareRow()

@@ -57,8 +57,8 @@ extension NSManagedObjectContext {
         saving.begin()
         defer { saving.end() }
         let save = ContextSave(self, coordinator)
-        try measured(.save, nil, entersScope: false, rows: { save.savedCount }) {
-            if saving.doubt != nil { try ContextSave(self, coordinator).settleDoubt() }
+        try measured(.save, entity: nil, entersScope: false, rows: { save.savedCount }) {
+            if saving.doubt != nil { try ContextSave(self, coordinator).resolveDoubt() }
             try save.run()
         }
     }
@@ -107,7 +107,7 @@ struct ContextSave {
         let before = StateBeforeResolution(context)
         do {
             if let upward = context.upward {
-                try context.push(upward, before, saved) { try settle($0) }
+                try context.push(through: upward, before: before, recordingIn: saved) { try runResolution($0) }
             } else {
                 try write(to: coordinator, before)
             }
@@ -167,7 +167,7 @@ struct ContextSave {
     /// The resolution belongs to the event that is going on, and does not end it: the save may have to take its changes
     /// back, so no observer is notified of them yet. The changes are not registered for undo either. This includes
     /// changes that hooks make.
-    private func settle(_ resolve: () throws -> Void) throws {
+    private func runResolution(_ resolve: () throws -> Void) throws {
         context.undoManager?.disableUndoRegistration()
         defer { context.undoManager?.enableUndoRegistration() }
         var event = context.changeTracker.setEventAside()
@@ -239,26 +239,26 @@ struct ContextSave {
                     conflicts = try ConfinementScope.enter(context) { try coordinator.save(plan) }
                 } catch {
                     context.saving.doubt = plan.doubt
-                    takeOver(plan, before)
+                    markCommittedAsSaved(plan, before: before)
                     // The store was migrated just now and nothing was written to it: the changes go to its successor.
                     guard plan.doubt == nil, plan.isOutdated else { throw error }
                     return false
                 }
-                takeOver(plan, before)
+                markCommittedAsSaved(plan, before: before)
                 guard !conflicts.isEmpty else { return true }
                 context.reportToInstrument(.conflict, rows: conflicts.count)
                 for conflict in conflicts { plan.enterRow(conflict) }
-                try context.seeingNewest { try settle { try context.resolve(conflicts, before, attempt) } }
+                try context.seeingNewest { try runResolution { try context.resolve(conflicts, before: before, attempt: attempt) } }
                 return false
             }
-            if isDone { return takeOverRest() }
+            if isDone { return markRestAsSaved() }
         }
     }
 
     // MARK: - Afterwards
 
     /// Marks the objects of the stores that have committed as unchanged.
-    private func takeOver(_ plan: SavePlan, _ before: StateBeforeResolution) {
+    private func markCommittedAsSaved(_ plan: SavePlan, before: StateBeforeResolution) {
         guard !plan.committed.isEmpty else { return }
         let permanent = plan.permanentKeys
         saved.historyNumbers.merge(plan.historyNumbers) { $1 }
@@ -271,49 +271,49 @@ struct ContextSave {
             }
             object.flags.remove(.listed)
             before.forget(object)
-            takeOver(object, plan)
+            markAsSaved(object, in: plan)
         }
         context.changeTracker.keepChanges(rest)
         if permanent.count > 0 {
             saved.forEach { $0.replaceReferences(permanent) }
         }
         for (store, rows) in plan.reread {
-            for row in rows { saved.reread.append(context.takeReread(row, store)) }
+            for row in rows { saved.reread.append(context.applyReread(row, from: store)) }
         }
     }
 
-    private func takeOver(_ object: NSManagedObject, _ plan: SavePlan) {
+    private func markAsSaved(_ object: NSManagedObject, in plan: SavePlan) {
         let flags = object.flags
-        saved.neverSaved.note(object)
+        saved.neverSaved.insertIfNeverSaved(object)
         if flags.contains(.deleted) {
             if !flags.contains(.inserted) {
                 saved.deleted.append(object)
-                context.noteDeleted(object)
+                context.acceptDeletion(of: object)
             }
             context.bury(object)
         } else if flags.contains(.inserted) {
             saved.inserted.append(object)
             if object.key < 0, let key = plan.permanentKeys[object.key] {
-                if context.undoManager != nil { context.identityMap.note(permanentKey: key, for: object.key) }
+                if context.undoManager != nil { context.identityMap.setPermanentKey(key, for: object.key) }
                 context.refile(object, key: key, storeIndex: plan.storeIndexOfInserted(object))
             }
-            context.noteWritten(object)
+            context.acceptWritten(object)
             object.commit()
         } else {
             saved.updated.append(object)
-            context.noteWritten(object)
+            context.acceptWritten(object)
             object.commit()
         }
     }
 
     /// Ends a save that has succeeded: forgets objects that a merge policy has dropped, and new objects that were
     /// deleted.
-    private func takeOverRest() {
+    private func markRestAsSaved() {
         var lost: [NSManagedObject] = []
         for object in context.changeTracker.objects {
             object.flags.remove(.listed)
             if object.flags.contains(.gone) { lost.append(object) }
-            saved.neverSaved.note(object)
+            saved.neverSaved.insertIfNeverSaved(object)
             if object.flags.contains(.deleted) { context.bury(object) } else { object.commit() }
         }
         context.changeTracker.keepChanges([])

@@ -11,7 +11,7 @@ struct NeverSavedObjects {
     var isEmpty: Bool { names.isEmpty }
 
     /// Notes an object if it is new and deleted.
-    mutating func note(_ object: NSManagedObject) {
+    mutating func insertIfNeverSaved(_ object: NSManagedObject) {
         guard object.flags.isSuperset(of: [.inserted, .deleted]) else { return }
         names.insert(RowName(object))
     }

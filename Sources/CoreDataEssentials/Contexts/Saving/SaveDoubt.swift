@@ -30,7 +30,7 @@ final class SaveDoubt {
     /// Notes a save in doubt, before anything in the context changes again.
     ///
     /// - Returns: `nil` if the store will never be able to answer.
-    init?(_ doubt: SaveInDoubt, _ plan: SavePlan, _ store: OpenStore, _ changes: StoreChanges) {
+    init?(doubt: SaveInDoubt, plan: SavePlan, store: OpenStore, changes: StoreChanges) {
         guard doubt.settling != nil else { return nil }
         (self.doubt, self.plan, self.store) = (doubt, plan, store)
         var copies: [ObjectIdentifier: Row] = [:]
@@ -87,7 +87,7 @@ final class SaveDoubt {
     ///
     /// - Parameter saved: Receives the objects that were saved.
     /// - Returns: Whether a new object was saved that the context has dropped since.
-    func takeOver(_ saved: SavedChanges) -> Bool {
+    func markAsSaved(recordingIn saved: SavedChanges) -> Bool {
         let context = plan.context
         // Other writers may have changed the rows since; they are read again when they are needed.
         store.cache.forget(changes)
@@ -99,9 +99,9 @@ final class SaveDoubt {
                 if written.wasInserted, !written.wasDeleted { hasDropped = true }
                 continue
             }
-            takeOver(written, permanent, saved)
+            markAsSaved(written, permanent: permanent, recordingIn: saved)
         }
-        context.downward.noteState()
+        context.downward.countStateChange()
         if permanent.count > 0 {
             for written in written where written.object.context === context {
                 written.object.replaceReferences(permanent)
@@ -111,19 +111,19 @@ final class SaveDoubt {
         // All objects now have the keys by which a fetch finds them.
         for (duplicate, object) in duplicates { duplicate.move(to: object) }
         duplicates = []
-        for row in doubt.result.reread { saved.reread.append(context.takeReread(row, store)) }
+        for row in doubt.result.reread { saved.reread.append(context.applyReread(row, from: store)) }
         for object in context.changeTracker.objects where !object.hasChanges { object.flags.remove(.listed) }
         context.changeTracker.keepChanges(context.changeTracker.objects.filter { $0.hasChanges })
         return hasDropped
     }
 
-    private func takeOver(_ written: Written, _ permanent: KeyMap<Int64>, _ saved: SavedChanges) {
+    private func markAsSaved(_ written: Written, permanent: KeyMap<Int64>, recordingIn saved: SavedChanges) {
         let (context, object) = (plan.context, written.object)
         if written.wasDeleted {
             guard object.isDeleted else { return }
             if !written.wasInserted {
                 saved.deleted.append(object)
-                context.noteDeleted(object)
+                context.acceptDeletion(of: object)
             }
             object.flags.remove(.listed)
             return context.bury(object)
@@ -131,11 +131,11 @@ final class SaveDoubt {
         let isChanged = hasChanged(written)
         if written.wasInserted {
             if object.key < 0, let key = permanent[object.key] {
-                if let duplicate = Duplicate(of: object, key, written.storeIndex, context) {
+                if let duplicate = Duplicate(of: object, key: key, storeIndex: written.storeIndex, context: context) {
                     duplicates.append((duplicate, object))
                 }
                 // Unsaved changes may still name the object by its former key.
-                context.identityMap.note(permanentKey: key, for: object.key)
+                context.identityMap.setPermanentKey(key, for: object.key)
                 context.refile(object, key: key, storeIndex: written.storeIndex)
             }
             saved.inserted.append(object)
@@ -148,10 +148,10 @@ final class SaveDoubt {
                 object.current = row
                 object.extras?.forgetDecoded()
             }
-            context.noteWritten(object)
+            context.acceptWritten(object)
             return object.commit()
         }
-        guard let row = written.row else { return object.settleRelationships(written.toMany) }
+        guard let row = written.row else { return object.markRelationshipsAsSaved(written.toMany) }
         object.flags.remove(.inserted)
         // An object that has read the row since is up to date.
         if !written.wasInserted, let known = object.baseRow, known.version >= row.version { return }
@@ -166,7 +166,7 @@ final class SaveDoubt {
             // The changes were dropped in this context, but they are stored.
             object.rebase(onto: row)
         }
-        object.settleRelationships(written.toMany)
+        object.markRelationshipsAsSaved(written.toMany)
         if object.hasChanges { context.list(object) }
     }
 
@@ -181,7 +181,7 @@ final class SaveDoubt {
         private var hasChanges: Bool { !flags.isDisjoint(with: [.updated, .deleted]) }
 
         /// Takes the duplicate of a new object out of its context; `nil` if there is none.
-        init?(of new: NSManagedObject, _ key: Int64, _ storeIndex: Int32, _ context: NSManagedObjectContext) {
+        init?(of new: NSManagedObject, key: Int64, storeIndex: Int32, context: NSManagedObjectContext) {
             guard let object = context.registered(key: key, layout: new.layout, storeIndex: storeIndex), object !== new
             else { return nil }
             (self.object, flags, row) = (object, object.flags, object.current)
@@ -197,7 +197,7 @@ final class SaveDoubt {
         func move(to new: NSManagedObject) {
             guard hasChanges else { return }
             if let row {
-                for slot in new.layout.slots where changed.contains(slot.index) { new.take(slot, from: row) }
+                for slot in new.layout.slots where changed.contains(slot.index) { new.copyValue(of: slot, from: row) }
             }
             for index in toMany.indices {
                 guard let other = toMany[index], other.hasChanges else { continue }
@@ -221,7 +221,7 @@ final class SaveDoubt {
         if let row = written.row {
             guard let current = object.current,
                 object.layout.slots.allSatisfy({
-                    row.hasSameValue(as: current, in: $0) || isSameReference(row, current, $0)
+                    row.hasSameValue(as: current, in: $0) || isSameReference(in: row, and: current, at: $0)
                 })
             else { return true }
         } else if !object.changedSlotSet().isEmpty {
@@ -236,7 +236,7 @@ final class SaveDoubt {
     }
 
     /// Whether two references name the same object, which had no permanent key when the save began.
-    private func isSameReference(_ row: Row, _ current: Row, _ slot: Slot) -> Bool {
+    private func isSameReference(in row: Row, and current: Row, at slot: Slot) -> Bool {
         guard slot.kind == .reference, let new = row.reference(slot), let old = current.reference(slot), old.key < 0
         else { return false }
         return plan.permanentKeys[old.key] == new.key
@@ -245,12 +245,12 @@ final class SaveDoubt {
 
 extension NSManagedObject {
     /// Marks changes of to-many relationships as saved that were given to a store, and keeps those made since.
-    fileprivate final func settleRelationships(_ saved: [ToManyState?]) {
+    fileprivate final func markRelationshipsAsSaved(_ saved: [ToManyState?]) {
         guard let extras else { return }
         for index in extras.toMany.indices where saved.indices.contains(index) {
             guard let before = saved[index], before.hasChanges else { continue }
             var state = extras.toMany[index] ?? ToManyState(isOrdered: before.isOrdered)
-            state.settle(before)
+            state.markChangesAsStored(of: before)
             extras.toMany[index] = state
         }
     }
@@ -262,13 +262,13 @@ extension ContextSave {
     /// - Throws: The error of a save in doubt, as long as it is not known whether it was committed.
     ///   `managedObjectMerge` (133020) if it was committed, but the context has dropped new objects of it meanwhile:
     ///   the changes that would be saved now may repeat those.
-    func settleDoubt() throws {
+    func resolveDoubt() throws {
         guard let doubt = context.saving.doubt else { return }
         if FaultGuard.doubtAsking.isOff { return }
         let isCommitted = try ConfinementScope.enter(context) { try doubt.ask() }
         context.saving.doubt = nil
         guard isCommitted else { return }
-        let hasDropped = doubt.takeOver(saved)
+        let hasDropped = doubt.markAsSaved(recordingIn: saved)
         context.checkInvariants()
         if !saved.isEmpty {
             context.post(.willSave)

@@ -92,8 +92,8 @@ final class SavePlan {
     /// Notes that a store cannot say whether it has committed its changes.
     ///
     /// - Returns: The error that the caller sees.
-    func note(_ doubt: SaveInDoubt, of store: OpenStore, _ changes: StoreChanges) -> CocoaError {
-        self.doubt = SaveDoubt(doubt, self, store, changes)
+    func recordDoubt(_ doubt: SaveInDoubt, of store: OpenStore, changes: StoreChanges) -> CocoaError {
+        self.doubt = SaveDoubt(doubt: doubt, plan: self, store: store, changes: changes)
         return self.doubt?.error
             ?? doubt.error(
                 of: store,
@@ -110,14 +110,14 @@ final class SavePlan {
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
         // This precedes all other objects, whose relationships may lead to the deleted ones.
-        context.changeTracker.objects.forEachBorrowed { neverSaved.note($0) }
+        context.changeTracker.objects.forEachBorrowed { neverSaved.insertIfNeverSaved($0) }
         try context.changeTracker.objects.forEachBorrowed { try add($0) }
         for object in context.changeTracker.checkedObjects where object.context === context {
             guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
                 !checked.contains(ObjectIdentifier(object))
             else { continue }
             let lock = RowDeletion(layout: object.layout, key: object.key, baseVersion: row.version)
-            try change(Int(object.storeIndex), object) { $0.locked.append(lock) }
+            try change(storeIndex: Int(object.storeIndex), object: object) { $0.locked.append(lock) }
         }
         for index in stores.indices {
             stores[index].changes.author = context.transactionAuthor
@@ -133,7 +133,7 @@ final class SavePlan {
             if object.isFault { object.fireFault() }
             guard let base = object.baseRow, !object.flags.contains(.inaccessible) else { return }
             let deletion = RowDeletion(layout: object.layout, key: object.key, baseVersion: base.version)
-            try change(Int(object.storeIndex), object) { $0.deleted.append(deletion) }
+            try change(storeIndex: Int(object.storeIndex), object: object) { $0.deleted.append(deletion) }
             return
         }
         let storeIndex = flags.contains(.inserted) ? try insertionIndex(of: object) : Int(object.storeIndex)
@@ -141,7 +141,7 @@ final class SavePlan {
         object.unshareRow()
         if flags.contains(.inserted), let row = object.current {
             resolveReferences(of: row, storeIndex)
-            try change(storeIndex, object) { $0.inserted.append(row) }
+            try change(storeIndex: storeIndex, object: object) { $0.inserted.append(row) }
         } else if flags.contains(.updated) {
             let changed = object.changedSlotSet()
             let advances =
@@ -161,7 +161,7 @@ final class SavePlan {
                 resolveReferences(of: row, storeIndex)
                 if flags.contains(.conflictDetection) { checked.insert(ObjectIdentifier(object)) }
                 let update = RowUpdate(row: row, baseVersion: base.version, changed: changed)
-                try change(storeIndex, object) { $0.updated.append(update) }
+                try change(storeIndex: storeIndex, object: object) { $0.updated.append(update) }
             }
         }
         if hasSeveralStores { try requireOneStore(object, storeIndex) }
@@ -172,7 +172,7 @@ final class SavePlan {
     /// member.
     private func addToMany(of object: NSManagedObject, _ storeIndex: Int) throws {
         guard let extras = object.extras else { return }
-        if !object.flags.contains(.inserted), recordsHistory(storeIndex) { try addTouched(object, extras, storeIndex) }
+        if !object.flags.contains(.inserted), recordsHistory(storeIndex) { try addTouched(object, extras: extras, storeIndex: storeIndex) }
         for index in extras.toMany.indices {
             guard let state = extras.toMany[index], state.hasChanges else { continue }
             let slot = object.layout.toMany[index]
@@ -190,17 +190,17 @@ final class SavePlan {
                 order: order
             )
             guard !change.added.isEmpty || !change.removed.isEmpty || order != nil else { continue }
-            try self.change(storeIndex, object) { $0.toMany.append(change) }
+            try self.change(storeIndex: storeIndex, object: object) { $0.toMany.append(change) }
         }
     }
 
-    private func addTouched(_ object: NSManagedObject, _ extras: ObjectExtras, _ storeIndex: Int) throws {
+    private func addTouched(_ object: NSManagedObject, extras: ObjectExtras, storeIndex: Int) throws {
         let changed = extras.toMany.indices.filter { index in
             extras.toMany[index]?.hasChanges == true && !object.layout.toMany[index].isTransient
         }
         guard !changed.isEmpty else { return }
         let touched = TouchedOwner(owner: object.reference, relationships: changed)
-        try change(storeIndex, object) { $0.touched.append(touched) }
+        try change(storeIndex: storeIndex, object: object) { $0.touched.append(touched) }
     }
 
     private func recordsHistory(_ storeIndex: Int) -> Bool {
@@ -237,7 +237,7 @@ final class SavePlan {
         }
     }
 
-    private func change(_ storeIndex: Int, _ object: NSManagedObject, _ body: (inout StoreChanges) -> Void) throws {
+    private func change(storeIndex: Int, object: NSManagedObject, body: (inout StoreChanges) -> Void) throws {
         if let known = positions.first(where: { $0.storeIndex == storeIndex }) {
             return body(&stores[known.position].changes)
         }
@@ -304,7 +304,7 @@ final class SavePlan {
     private func requireOneStore(_ object: NSManagedObject, _ storeIndex: Int) throws {
         for slot in object.layout.referenceSlots {
             guard let destination = object.toOne(slot) else { continue }
-            try requireOneStore(object, storeIndex, slot.name, destination)
+            try requireOneStore(of: object, storeIndex: storeIndex, relationship: slot.name, destination: destination)
         }
         guard let extras = object.extras else { return }
         for (slot, state) in zip(object.layout.toMany, extras.toMany) where !slot.isTransient {
@@ -313,25 +313,25 @@ final class SavePlan {
                 // A stored member is looked up in the owner's store, which therefore has to hold the member's entity.
                 if member.key > 0, coordinator.openStore(at: storeIndex)?.entityNumbers.contains(member.entity) != true
                 {
-                    throw external(object, slot.name, destination)
+                    throw external(object, relationship: slot.name, destination: destination)
                 }
-                try requireOneStore(object, storeIndex, slot.name, destination)
+                try requireOneStore(of: object, storeIndex: storeIndex, relationship: slot.name, destination: destination)
             }
         }
     }
 
     private func requireOneStore(
-        _ object: NSManagedObject,
-        _ storeIndex: Int,
-        _ name: String,
-        _ destination: NSManagedObject
+        of object: NSManagedObject,
+        storeIndex: Int,
+        relationship name: String,
+        destination: NSManagedObject
     ) throws {
         let other =
             destination.isInserted ? Int(context.storeIndexForInsertion(of: destination)) : Int(destination.storeIndex)
-        if other != storeIndex { throw external(object, name, destination) }
+        if other != storeIndex { throw external(object, relationship: name, destination: destination) }
     }
 
-    private func external(_ object: NSManagedObject, _ name: String, _ destination: NSManagedObject) -> CocoaError {
+    private func external(_ object: NSManagedObject, relationship name: String, destination: NSManagedObject) -> CocoaError {
         CocoaError.described(
             .managedObjectExternalRelationship,
             userInfo: [
@@ -355,7 +355,7 @@ final class SavePlan {
         let keys = changes.settle(result)
         context.downward.promotions.promote {
             for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
-                if let id = TemporaryIDs.take(temporary) { store.ids.succeed(id, key: row.key, store: store) }
+                if let id = TemporaryIDs.removeHeld(temporary) { store.ids.succeed(id, key: row.key, store: store) }
             }
         }
         var written = changes.inserted

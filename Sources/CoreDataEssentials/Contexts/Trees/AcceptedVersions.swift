@@ -27,14 +27,14 @@ struct AcceptedVersions {
     var isEmpty: Bool { recent.isEmpty && older.isEmpty }
 
     /// Notes a version that was saved on the basis of another one.
-    mutating func note(_ name: RowName, _ version: Int64, upon base: Int64) {
+    mutating func accept(_ name: RowName, version: Int64, basedOn base: Int64) {
         let known = recent[name] ?? older[name]
         let first = known.flatMap { $0.last == base ? $0.first : nil } ?? base
         enter(name, Span(first: first, last: version))
     }
 
     /// Notes a version that includes all earlier ones.
-    mutating func note(_ name: RowName, _ version: Int64) { enter(name, Span(first: .min, last: version)) }
+    mutating func accept(_ name: RowName, version: Int64) { enter(name, Span(first: .min, last: version)) }
 
     private mutating func enter(_ name: RowName, _ span: Span) {
         if recent.count >= Self.limit {
@@ -53,41 +53,41 @@ struct AcceptedVersions {
 
 extension NSManagedObjectContext {
     /// Notes an object that was saved, before it is marked as unchanged.
-    final func noteWritten(_ object: NSManagedObject) {
+    final func acceptWritten(_ object: NSManagedObject) {
         guard downward.hasChildren, let row = object.current else { return }
         let name = RowName(object)
-        guard object.flags.isDisjoint(with: .inserted) else { return tree.acceptedVersions.note(name, row.version) }
+        guard object.flags.isDisjoint(with: .inserted) else { return tree.acceptedVersions.accept(name, version: row.version) }
         guard let base = object.extras?.base, base.version != row.version else { return }
-        tree.acceptedVersions.note(name, row.version, upon: base.version)
+        tree.acceptedVersions.accept(name, version: row.version, basedOn: base.version)
     }
 
     /// Notes an object whose deletion was saved.
-    final func noteDeleted(_ object: NSManagedObject) {
+    final func acceptDeletion(of object: NSManagedObject) {
         guard downward.hasChildren else { return }
-        tree.acceptedVersions.note(RowName(object), AcceptedVersions.gone)
+        tree.acceptedVersions.accept(RowName(object), version: AcceptedVersions.gone)
     }
 
     /// Notes that the version of an object, as it was brought up to date, is accepted here.
-    final func noteRefreshed(_ object: NSManagedObject) {
+    final func acceptRefreshed(_ object: NSManagedObject) {
         guard downward.hasChildren, object.key > 0, let version = object.baseRow?.version, version > 0 else { return }
-        tree.acceptedVersions.note(RowName(object), version)
+        tree.acceptedVersions.accept(RowName(object), version: version)
     }
 
     /// Notes the rows of a merged message; this context may have no objects for them.
     ///
     /// Nothing is read: if neither an object nor the row cache has the row, nothing is noted.
-    final func noteMerged(_ message: ChangeMessage) {
+    final func acceptMerged(_ message: ChangeMessage) {
         guard downward.hasChildren else { return }
         for change in message.inserted + message.updated + message.deleted where change.key > 0 {
             let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
             let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
             if let object, !object.isFault, object.flags.isDisjoint(with: .gone) {
-                noteRefreshed(object)
+                acceptRefreshed(object)
                 continue
             }
             let name = RowName(store: storeIndex, root: root, key: change.key)
             if upward == nil, let row = store(at: storeIndex)?.cache.row(change.key, root: root) {
-                tree.acceptedVersions.note(name, row.version)
+                tree.acceptedVersions.accept(name, version: row.version)
             }
         }
         for change in message.deleted where change.key > 0 {
@@ -98,7 +98,7 @@ extension NSManagedObjectContext {
                 continue
             }
             let name = RowName(store: storeIndex, root: root, key: change.key)
-            tree.acceptedVersions.note(name, AcceptedVersions.gone)
+            tree.acceptedVersions.accept(name, version: AcceptedVersions.gone)
         }
     }
 

@@ -48,7 +48,7 @@ struct ChildSave {
             let flags = object.flags
             if flags.contains(.deleted) {
                 guard !flags.contains(.inserted) else {
-                    neverSaved.note(object)
+                    neverSaved.insertIfNeverSaved(object)
                     continue
                 }
                 guard let target = try target(of: object, isLoaded: true) else {
@@ -98,7 +98,7 @@ struct ChildSave {
             return known
         }
         let id = object.key < 0 ? object.objectID : nil
-        let found = try parent.snapshot(forKey: object.key, object.layout, object.storeIndex, id)
+        let found = try parent.snapshot(forKey: object.key, layout: object.layout, storeIndex: object.storeIndex, id: id)
         guard isLoaded else { return found.map { parent.registerForChild($0, isLoaded: false) } }
         guard let row = parent.startingRow(for: object, of: child, found?.row) else { return nil }
         if let found, row === found.row { return parent.registerForChild(found, isLoaded: true) }
@@ -143,8 +143,8 @@ struct ChildSave {
         }
         let row = newer.row
         // A policy may use the objects that the parent's row names.
-        child.noteForeign(newer.temporaries)
-        let isSame = row === base || object.layout.slots.allSatisfy { child.hasSameValue(base, row, $0) }
+        child.addForeign(newer.temporaries)
+        let isSame = row === base || object.layout.slots.allSatisfy { child.hasSameValue(in: base, and: row, at: $0) }
         return isSame ? nil : NSMergeConflict(inTree: object, base: base, newer: row)
     }
 
@@ -162,7 +162,7 @@ struct ChildSave {
         let moved = Set(updated.filter { update($0) }.map { ObjectIdentifier($0.target) })
         all.append(contentsOf: updated)
         for pair in all { applyRelationships(pair, moved) }
-        for pair in all { pair.target.takeTransients(of: pair.object) }
+        for pair in all { pair.target.copyTransients(from: pair.object) }
         // Each target is based on the row that the child has read, so that the root's save detects changes by other
         // writers.
         for pair in updated + deleted + checked {
@@ -181,7 +181,7 @@ struct ChildSave {
             // The child has restored an object that the parent was about to delete.
             parent.undelete(known)
             for slot in known.layout.slots where known.readableRow().hasSameValue(as: row, in: slot) == false {
-                known.take(slot, from: row)
+                known.copyValue(of: slot, from: row)
             }
             return known
         }
@@ -190,7 +190,7 @@ struct ChildSave {
         if known == nil {
             target.key = object.key
             target.storeIndex = object.storeIndex
-            target.adopt(object.objectID)
+            target.setKnownID(object.objectID)
         }
         parent.insertForChild(target, row)
         return target
@@ -205,7 +205,7 @@ struct ChildSave {
         let changed = target.layout.slots.filter { pair.changed.contains($0.index) }
         if target.current?.buffer === pair.object.extras?.base?.buffer {
             // The object was not changed meanwhile, so the child's row becomes the parent's new row.
-            target.takeOver(row)
+            target.applyChildRow(row)
             mendReferences(of: target, changed.filter { $0.kind == .reference })
             return false
         }
@@ -214,7 +214,7 @@ struct ChildSave {
                 let destination = row.reference(slot).flatMap { resolved($0, near: target) }
                 target.setToOne(destination.flatMap { parent.object(for: $0, near: target) }, slot)
             } else {
-                target.take(slot, from: row)
+                target.copyValue(of: slot, from: row)
             }
         }
         return true
@@ -252,7 +252,7 @@ struct ChildSave {
         }
         guard let id else { return nil }
         let (key, store) = id.current
-        if store == nil { parent.noteForeign([id]) }
+        if store == nil { parent.addForeign([id]) }
         return ObjectReference(key: key, entity: reference.entity)
     }
 
@@ -266,12 +266,12 @@ struct ChildSave {
             guard let state = extras.toMany[slot.index], state.hasChanges else { continue }
             if slot.isOrdered { _ = target.loadedMembers(slot) }
             let removed = state.removed.compactMap { resolved($0, near: target) }
-                .filter { mayChange($0, of: target, slot, moved, isAddition: false) }
+                .filter { mayChange($0, of: target, in: slot, moved: moved, isAddition: false) }
             let added = state.addedInOrder.compactMap { resolved($0, near: target) }
-                .filter { mayChange($0, of: target, slot, moved, isAddition: true) }
+                .filter { mayChange($0, of: target, in: slot, moved: moved, isAddition: true) }
             let name = OrderName(object: ObjectIdentifier(pair.object), index: slot.index)
             let order = orders[name]?.compactMap { resolved($0, near: target) }
-            target.changeToMany(slot) { $0.take(added: added, removed: removed, order: order) }
+            target.changeToMany(slot) { $0.applyChildChanges(added: added, removed: removed, order: order) }
         }
     }
 
@@ -290,9 +290,9 @@ struct ChildSave {
         for slot in target.layout.toMany where slot.relationship.reaches {
             guard let state = extras.toMany[slot.index], !state.removed.isEmpty else { continue }
             let removed = state.removed.compactMap { resolved($0, near: target) }
-                .filter { mayChange($0, of: target, slot, [], isAddition: false) }
+                .filter { mayChange($0, of: target, in: slot, moved: [], isAddition: false) }
             if slot.isOrdered { _ = target.loadedMembers(slot) }
-            target.changeToMany(slot) { $0.take(added: [], removed: removed, order: nil) }
+            target.changeToMany(slot) { $0.applyChildChanges(added: [], removed: removed, order: nil) }
         }
     }
 
@@ -311,8 +311,8 @@ struct ChildSave {
     private func mayChange(
         _ member: ObjectReference,
         of owner: NSManagedObject,
-        _ slot: ToManySlot,
-        _ moved: Set<ObjectIdentifier>,
+        in slot: ToManySlot,
+        moved: Set<ObjectIdentifier>,
         isAddition: Bool
     ) -> Bool {
         guard let inverse = slot.inverse, !inverse.isToMany,
@@ -335,7 +335,7 @@ extension NSManagedObject {
     /// Takes over the transient attributes that were set on a child's object, as changes.
     ///
     /// No row holds their values, so only the child can provide them.
-    fileprivate final func takeTransients(of object: NSManagedObject) {
+    fileprivate final func copyTransients(from object: NSManagedObject) {
         guard object.hasTransientsToMove, let extras = object.extras else { return }
         for slot in layout.transients where slot.isAttribute && extras.setTransients.contains(slot.index) {
             setAnyValue(extras.transients[slot.index], forKey: slot.name)
@@ -343,7 +343,7 @@ extension NSManagedObject {
     }
 
     /// Takes over the row of a child's object; the child's changes are based on the row that this object has now.
-    fileprivate final func takeOver(_ row: Row) {
+    fileprivate final func applyChildRow(_ row: Row) {
         let extras = writableExtras
         if flags.contains(.ownsRow) {
             if extras.eventBase == nil, flags.isDisjoint(with: .eventInserted) { extras.eventBase = current }
@@ -355,7 +355,7 @@ extension NSManagedObject {
         current = row
         flags.insert(.rowShared)
         flags.remove(.writable)
-        context?.downward.noteState()
+        context?.downward.countStateChange()
         markUpdated()
     }
 }
@@ -375,7 +375,7 @@ extension ToManyState {
     /// Applies the changes of a child and returns whether that changed anything.
     ///
     /// O(number of changes); if the relationship is ordered, O(number of members).
-    fileprivate mutating func take(
+    fileprivate mutating func applyChildChanges(
         added: [ObjectReference],
         removed: [ObjectReference],
         order: [ObjectReference]?

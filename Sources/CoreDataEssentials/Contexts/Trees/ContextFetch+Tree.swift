@@ -15,7 +15,14 @@ extension ContextFetch {
             let stores = try stores.map { try parent.seen($0) }
             let quiet = QuietReads(parent)
             defer { quiet.end() }
-            return try body(ContextFetch(parent, FetchSpecification(), plan, stores, prepared, quiet))
+            return try body(ContextFetch(
+                context: parent,
+                specification: FetchSpecification(),
+                plan: plan,
+                stores: stores,
+                prepared: prepared,
+                quiet: quiet
+            ))
         }
     }
 
@@ -43,6 +50,6 @@ extension ContextFetch {
     private func upstream(_ store: OpenStore) throws -> [Snapshot] {
         if context.upward != nil { return try askParent(plan) { try $0.snapshotsForChild() } }
         let storeIndex = Int32(store.index)
-        return try rows(in: store, plan).rows.map { context.snapshot($0.key, storeIndex, $0) }
+        return try rows(in: store, plan).rows.map { context.snapshot(key: $0.key, storeIndex: storeIndex, row: $0) }
     }
 }

@@ -18,10 +18,10 @@ extension NSManagedObjectContext {
 
     /// Registers an object that a child has changed, with the data from the contexts above.
     final func registerForChild(_ found: Snapshot, isLoaded: Bool) -> NSManagedObject {
-        noteForeign(found.temporaries)
+        addForeign(found.temporaries)
         let object = object(of: found)
         if isLoaded {
-            if found.row.namesUnsaved { upward?.noteMention(object) }
+            if found.row.namesUnsaved { upward?.addMention(object) }
             object.realise(found.row)
         }
         return object
@@ -42,7 +42,7 @@ extension NSManagedObjectContext {
             }
         }
         upward?.foreignIDs[object.key] = nil
-        noteUndo(object, before: .absent)
+        recordForUndo(object, before: .absent)
         object.extras = nil
         object.current = row
         object.flags.remove([.fault, .inaccessible, .gone, .deleted, .deletePropagated, .writable])
@@ -56,8 +56,8 @@ extension NSManagedObjectContext {
     /// knows.
     final func deleteForChild(_ object: NSManagedObject) {
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return }
-        noteUndo(object, before: nil)
-        changeTracker.noteDeletion(of: object)
+        recordForUndo(object, before: nil)
+        changeTracker.addFreshDeletion(of: object)
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }

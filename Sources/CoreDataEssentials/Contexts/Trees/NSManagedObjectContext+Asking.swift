@@ -7,18 +7,20 @@ extension NSManagedObjectContext {
     /// The parent's row of an object; `nil` if the parent has no such object, or has deleted it.
     final func parentRow(of object: NSManagedObject) throws -> Row? {
         let id = object.key < 0 ? object.objectID : nil
-        guard let found = try parentSnapshot(object.key, object.layout, object.storeIndex, id) else { return nil }
-        return takeRow(of: found, for: object)
+        guard let found = try parentSnapshot(
+            forKey: object.key, layout: object.layout, storeIndex: object.storeIndex, id: id
+        ) else { return nil }
+        return row(of: found, for: object)
     }
 
     private func parentSnapshot(
-        _ key: Int64,
-        _ layout: EntityLayout,
-        _ storeIndex: Int32,
-        _ id: NSManagedObjectID?
+        forKey key: Int64,
+        layout: EntityLayout,
+        storeIndex: Int32,
+        id: NSManagedObjectID?
     ) throws -> Snapshot? {
         guard let upward else { return nil }
-        let found = try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeIndex, id) }
+        let found = try visitParent(upward) { try $0.snapshot(forKey: key, layout: layout, storeIndex: storeIndex, id: id) }
         if let found { learn(found.temporaries) }
         return found
     }
@@ -26,15 +28,15 @@ extension NSManagedObjectContext {
     /// Notes unsaved objects that the parent has named; some of them may have become permanent since.
     final func learn(_ temporaries: [NSManagedObjectID]) {
         guard !temporaries.isEmpty else { return }
-        noteForeign(temporaries)
-        settleForeign()
+        addForeign(temporaries)
+        replaceForeignTemporaryKeys()
     }
 
     /// The row of a snapshot, for an object of this context, with the keys that this context uses.
-    final func takeRow(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
+    final func row(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
         guard !snapshot.temporaries.isEmpty else { return snapshot.row }
         let row = snapshot.row.replacing(identityMap.permanentKeys)
-        if row.namesUnsaved { upward?.noteMention(object) }
+        if row.namesUnsaved { upward?.addMention(object) }
         return row
     }
 
@@ -44,10 +46,10 @@ extension NSManagedObjectContext {
         let id = object.key < 0 ? object.objectID : nil
         let owner = object.reference
         let storeIndex = object.storeIndex
-        let found = try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex, id) }
+        let found = try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex: storeIndex, id: id) }
         guard !found.temporaries.isEmpty else { return found.members }
         learn(found.temporaries)
-        upward.noteMention(object)
+        upward.addMention(object)
         return found.members.map { member in
             guard member.key < 0, let key = identityMap.permanentKeys[member.key] else { return member }
             return ObjectReference(key: key, entity: member.entity)
@@ -58,11 +60,11 @@ extension NSManagedObjectContext {
     final func existingObjectInTree(_ id: NSManagedObjectID, _ known: NSManagedObject?) throws -> NSManagedObject {
         let (key, store) = id.current
         let storeIndex = store.map { Int32($0.index) } ?? -1
-        guard let found = try parentSnapshot(key, id.layout, storeIndex, key < 0 ? id : nil) else {
+        guard let found = try parentSnapshot(forKey: key, layout: id.layout, storeIndex: storeIndex, id: key < 0 ? id : nil) else {
             throw Self.missing(id)
         }
         let object = known ?? object(of: found)
-        fill(object, takeRow(of: found, for: object))
+        fill(object, row(of: found, for: object))
         return object
     }
 
@@ -94,16 +96,16 @@ extension NSManagedObjectContext {
     final func uniqued(_ snapshots: [Snapshot], _ specification: FetchSpecification) -> [NSManagedObject] {
         guard let upward, let first = snapshots.first else { return [] }
         _ = store(at: first.storeIndex)
-        notePrefetch(upward, snapshots.count)
+        recordPrefetch(through: upward, count: snapshots.count)
         var result: [NSManagedObject] = []
         result.reserveCapacity(snapshots.count)
         for snapshot in snapshots {
             let row = snapshot.row
             makeFaultIfForgotten(key: snapshot.key, root: row.layout.rootNumber, storeIndex: snapshot.storeIndex)
             // The scopes of all contexts above are held, so no ID becomes permanent meanwhile.
-            noteForeign(snapshot.temporaries)
+            addForeign(snapshot.temporaries)
             let object = object(of: snapshot)
-            if !snapshot.temporaries.isEmpty, row.namesUnsaved { upward.noteMention(object) }
+            if !snapshot.temporaries.isEmpty, row.namesUnsaved { upward.addMention(object) }
             if object.flags.contains(.gone) {
                 // The object's deletion was merged, and now the parent has the object again.
                 bringBack(object, row)
@@ -119,7 +121,7 @@ extension NSManagedObjectContext {
     }
 
     /// Remembers the state of the tree in which faults were given their rows in advance.
-    final func notePrefetch(_ upward: ParentLink, _ count: Int) {
+    final func recordPrefetch(through upward: ParentLink, count: Int) {
         let stamp = upward.stamp(pinnedVersion.seenStores)
         guard upward.prefetchStamp != stamp else { return }
         if upward.prefetchStamp != nil {

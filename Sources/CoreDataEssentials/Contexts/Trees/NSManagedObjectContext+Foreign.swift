@@ -5,7 +5,7 @@ import StrataRows
 
 extension NSManagedObjectContext {
     /// Notes the unsaved objects that data from the parent names.
-    final func noteForeign(_ ids: [NSManagedObjectID]) {
+    final func addForeign(_ ids: [NSManagedObjectID]) {
         guard let upward else { return }
         for id in ids where identityMap.temporaryObjects[id.temporaryKey]?.isInserted != true {
             upward.foreignIDs[id.temporaryKey] = id
@@ -23,7 +23,7 @@ extension NSManagedObjectContext {
         let object = layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
         object.key = id.temporaryKey
         object.storeIndex = storeIndex
-        object.adopt(id)
+        object.setKnownID(id)
         registerUnsaved(object)
         object.flags.insert(.fault)
         upward?.foreignIDs[id.temporaryKey] = id
@@ -33,7 +33,7 @@ extension NSManagedObjectContext {
     /// The fault for an unsaved object that a relationship names; `nil` if no context above has it.
     final func foreignObject(for reference: ObjectReference, storeIndex: Int32) -> NSManagedObject? {
         guard let id = upward?.foreignIDs[reference.key] else { return nil }
-        settleForeign()
+        replaceForeignTemporaryKeys()
         let (key, store) = id.current
         if let store {
             return registered(key: key, layout: id.layout, storeIndex: Int32(store.index))
@@ -46,7 +46,7 @@ extension NSManagedObjectContext {
     ///
     /// O(number of foreign objects, of objects that name them, and of changes); it does nothing if no ID became
     /// permanent.
-    final func settleForeign() {
+    final func replaceForeignTemporaryKeys() {
         guard let upward else { return }
         let count = upward.root.downward.promotions.count
         let isOfTree = count != upward.seenPromotions
@@ -65,12 +65,12 @@ extension NSManagedObjectContext {
                 case (let key, let store?) = own.current
             else { continue }
             permanent.set(key, for: temporary)
-            identityMap.note(permanentKey: key, for: temporary)
+            identityMap.setPermanentKey(key, for: temporary)
             guard let object = identityMap.temporaryObjects[temporary], !object.isInserted,
                 object.layout === own.layout,
                 registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil
             else { continue }
-            object.adopt(own)
+            object.setKnownID(own)
             refile(object, key: key, storeIndex: Int32(store.index))
         }
         guard permanent.count > 0 else { return }

@@ -24,7 +24,7 @@ extension NSManagedObjectContext {
             return isGone ? nil : base.under(object.key)
         }
         guard isOvertaken(object, base, by: newest), base.layout === newest.layout,
-            object.layout.slots.contains(where: { !child.hasSameValue(base, newest, $0) }),
+            object.layout.slots.contains(where: { !child.hasSameValue(in: base, and: newest, at: $0) }),
             !hasAccepted(RowName(object), from: base.version, to: newest.version)
         else { return newest }
         return base.under(object.key)
@@ -65,7 +65,7 @@ extension NSManagedObjectContext {
             target.current?.buffer !== base.buffer
         else { return false }
         let isChanged = target.layout.slots.contains { slot in
-            slots?.contains(slot.index) ?? true && !child.hasSameValue(base, newer, slot)
+            slots?.contains(slot.index) ?? true && !child.hasSameValue(in: base, and: newer, at: slot)
         }
         guard isChanged || object.changesOrders else { return false }
         return !hasAccepted(RowName(target), from: base.version, to: newer.version)
@@ -78,7 +78,7 @@ extension NSManagedObjectContext {
     }
 
     /// Whether a property has the same value in a newer row as in the row that this context has read.
-    final func hasSameValue(_ base: Row, _ row: Row, _ slot: Slot) -> Bool {
+    final func hasSameValue(in base: Row, and row: Row, at slot: Slot) -> Bool {
         // Stores compute derived attributes themselves, so a difference is no change by another writer.
         if slot.property is NSDerivedAttributeDescription || base.hasSameValue(as: row, in: slot) { return true }
         guard slot.kind == .reference, let old = base.reference(slot), let new = row.reference(slot) else {

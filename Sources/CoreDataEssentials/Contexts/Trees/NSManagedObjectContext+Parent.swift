@@ -60,14 +60,14 @@ extension NSManagedObjectContext {
     ///
     /// Waits until the parent has finished what it is doing. Contexts wait only for those above them.
     package final func visitParent<T>(_ link: ParentLink, _ body: (NSManagedObjectContext) throws -> T) rethrows -> T {
-        settleForeign()
+        replaceForeignTemporaryKeys()
         // The parent updates its keys after the child, so it knows at least as many. It may learn further keys before
         // it answers, or while it reads from above. The child has to know these keys before it looks at the answer.
         // Otherwise a permanent key in it would not lead to the object that is registered here under the temporary one.
-        defer { settleForeign() }
+        defer { replaceForeignTemporaryKeys() }
         link.visits &+= 1
         return try link.parent.receive {
-            link.parent.settleForeign()
+            link.parent.replaceForeignTemporaryKeys()
             return try body(link.parent)
         }
     }
@@ -81,7 +81,7 @@ extension NSManagedObjectContext {
         upward.visits &+= 1
         return try upward.parent.receive {
             try upward.parent.inChain {
-                settleForeign()
+                replaceForeignTemporaryKeys()
                 return try body()
             }
         }

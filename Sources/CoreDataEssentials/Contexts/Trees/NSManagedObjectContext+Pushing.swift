@@ -10,14 +10,14 @@ extension NSManagedObjectContext {
     ///   - upward: The link to the parent.
     ///   - before: Keeps the state of all objects that change, so that it can be restored.
     ///   - saved: Receives the objects that were saved.
-    ///   - settle: Runs a resolution of conflicts, and then the hooks of the objects that it has changed.
+    ///   - runResolution: Runs a resolution of conflicts, and then the hooks of the objects that it has changed.
     /// - Throws: The error that ``parentConflictPolicy`` throws; errors of a store from which a fault of the parent
-    ///   could not be read; errors of `settle`.
+    ///   could not be read; errors of `runResolution`.
     final func push(
-        _ upward: ParentLink,
-        _ before: StateBeforeResolution,
-        _ saved: SavedChanges,
-        settle: (() throws -> Void) throws -> Void
+        through upward: ParentLink,
+        before: StateBeforeResolution,
+        recordingIn saved: SavedChanges,
+        resolvingWith runResolution: (() throws -> Void) throws -> Void
     ) throws {
         // A further attempt is needed if a sibling was faster.
         for _ in 0..<100 {
@@ -28,14 +28,14 @@ extension NSManagedObjectContext {
                     guard conflicts.isEmpty else { return conflicts }
                 }
                 let pairs = save.apply()
-                takeOver(save, saved)
-                for (object, target) in pairs { takeBack(object, from: target, in: parent) }
+                markAsPushed(save, recordingIn: saved)
+                for (object, target) in pairs { update(object, from: target, in: parent) }
                 // Handlers then see both contexts in their state after the save.
                 parent.processPendingChanges()
                 return []
             }
             guard !conflicts.isEmpty else { return endPush() }
-            try settle { try resolve(inTree: conflicts, before) }
+            try runResolution { try resolve(inTree: conflicts, before) }
         }
         throw CocoaError.described(
             .managedObjectMerge,
@@ -47,7 +47,7 @@ extension NSManagedObjectContext {
     }
 
     /// Marks the changed objects as unchanged: the parent has the changes now.
-    private func takeOver(_ save: ChildSave, _ saved: SavedChanges) {
+    private func markAsPushed(_ save: ChildSave, recordingIn saved: SavedChanges) {
         let lost = Set(save.lost.map(ObjectIdentifier.init))
         for object in changeTracker.objects {
             object.flags.remove(.listed)
@@ -57,18 +57,18 @@ extension NSManagedObjectContext {
                 bury(object)
             } else if flags.contains(.deleted) {
                 if !flags.contains(.inserted) { saved.deleted.append(object) }
-                saved.neverSaved.note(object)
+                saved.neverSaved.insertIfNeverSaved(object)
                 upward?.foreignIDs[object.key] = nil
                 bury(object)
             } else if lost.contains(ObjectIdentifier(object)) {
                 // The parent has deleted the object, so its changes do not apply any more.
-                noteEvent(object, .eventDeleted)
-                identityMap.noteLoss()
+                addToEvent(object, as: .eventDeleted)
+                identityMap.countLoss()
                 bury(object)
             } else {
                 if flags.contains(.inserted) { saved.inserted.append(object) } else { saved.updated.append(object) }
                 if object.key < 0 { upward?.foreignIDs[object.key] = object.objectID }
-                if object.changesNameUnsaved { upward?.noteMention(object) }
+                if object.changesNameUnsaved { upward?.addMention(object) }
                 object.commit()
             }
         }
@@ -77,7 +77,7 @@ extension NSManagedObjectContext {
     }
 
     /// Updates an object from the parent's object, if the parent's row differs from that of the child.
-    private func takeBack(
+    private func update(
         _ object: NSManagedObject,
         from target: NSManagedObject,
         in parent: NSManagedObjectContext
@@ -86,8 +86,8 @@ extension NSManagedObjectContext {
             object.context === self, let merged = parent.snapshot(ofLoaded: target)
         else { return }
         object.current = merged.row
-        noteForeign(merged.temporaries)
-        if merged.row.namesUnsaved { upward?.noteMention(object) }
+        addForeign(merged.temporaries)
+        if merged.row.namesUnsaved { upward?.addMention(object) }
     }
 
     private func endPush() {
@@ -152,7 +152,7 @@ extension NSManagedObjectContext {
         try visitParent(upward) { parent in
             try parent.obtainPermanentIDs(for: ids.filter(\.isTemporaryID).map { parent.object(with: $0) })
         }
-        settleForeign()
+        replaceForeignTemporaryKeys()
     }
 }
 

@@ -40,7 +40,7 @@ package final class ParentLink {
         return sum
     }
 
-    func noteMention(_ object: NSManagedObject) { mentions[ObjectIdentifier(object)] = object }
+    func addMention(_ object: NSManagedObject) { mentions[ObjectIdentifier(object)] = object }
 
     /// Checks the objects that name foreign ones, and forgets those that no longer do.
     func filterMentions(_ stillNames: (NSManagedObject) -> Bool) { mentions = mentions.filter { stillNames($0.value) } }
@@ -72,7 +72,7 @@ final class ChildrenLink: Sendable {
     /// Whether the context has been made a parent.
     var hasChildren: Bool { hasChild.load(ordering: .acquiring) }
 
-    func noteChild() { hasChild.store(true, ordering: .releasing) }
+    func markAsParent() { hasChild.store(true, ordering: .releasing) }
 
     /// A number that changes whenever an object of the context changes.
     var state: UInt64 { stateCount.load(ordering: .acquiring) }
@@ -81,7 +81,7 @@ final class ChildrenLink: Sendable {
     ///
     /// Called inside the context's scope.
     @inline(__always)
-    func noteState() {
+    func countStateChange() {
         if hasChild.load(ordering: .relaxed) { stateCount.wrappingAdd(1, ordering: .releasing) }
     }
 

@@ -14,7 +14,7 @@ package final class QuietReads {
     init(_ context: NSManagedObjectContext) { self.context = context }
 
     /// Notes an object that was read.
-    func note(_ object: NSManagedObject) {
+    func recordRead(of object: NSManagedObject) {
         guard object.isFault, object.isDisposable, object.extras == nil else { return }
         faults.insert(RowName(object))
     }
@@ -30,7 +30,7 @@ package final class QuietReads {
     /// The members of a relationship; if it is a fault, it stays one.
     func members(_ slot: ToManySlot, of object: NSManagedObject) throws -> [ObjectReference] {
         let id = object.key < 0 ? object.objectID : nil
-        return try context.membersForChild(slot, of: object.reference, object.storeIndex, id).members
+        return try context.membersForChild(slot, of: object.reference, storeIndex: object.storeIndex, id: id).members
     }
 
     /// Releases objects that are not in use.

@@ -28,7 +28,7 @@ extension NSManagedObjectContext {
         guard object.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]),
             let row = try newestRow(ofFault: object)
         else { return nil }
-        return snapshot(object.key, object.storeIndex, row)
+        return snapshot(key: object.key, storeIndex: object.storeIndex, row: row)
     }
 
     /// Like ``snapshot(of:)``, for an object that is no fault, so that nothing has to be read.
@@ -41,11 +41,11 @@ extension NSManagedObjectContext {
             object.flags.remove(.writable)
         }
         let storeIndex = object.isInserted ? storeIndexForInsertion(of: object) : object.storeIndex
-        return snapshot(object.key, storeIndex, row)
+        return snapshot(key: object.key, storeIndex: storeIndex, row: row)
     }
 
     /// A row with the IDs of the unsaved objects that it names.
-    final func snapshot(_ key: Int64, _ storeIndex: Int32, _ row: Row) -> Snapshot {
+    final func snapshot(key: Int64, storeIndex: Int32, row: Row) -> Snapshot {
         var temporaries: [NSManagedObjectID] = []
         if key < 0, let id = temporaryID(key) { temporaries.append(id) }
         for slot in row.layout.referenceSlots {
@@ -66,31 +66,31 @@ extension NSManagedObjectContext {
     /// Objects are not registered here for that. `id` is the ID of an object that was unsaved when the child met it.
     final func snapshot(
         forKey key: Int64,
-        _ layout: EntityLayout,
-        _ storeIndex: Int32,
-        _ id: NSManagedObjectID?
+        layout: EntityLayout,
+        storeIndex: Int32,
+        id: NSManagedObjectID?
     ) throws -> Snapshot? {
-        if let object = registered(key, layout, storeIndex, id) { return try snapshot(of: object) }
+        if let object = registered(childKey: key, layout: layout, storeIndex: storeIndex, id: id) { return try snapshot(of: object) }
         if let upward {
-            return try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeIndex, id) }
+            return try visitParent(upward) { try $0.snapshot(forKey: key, layout: layout, storeIndex: storeIndex, id: id) }
         }
-        guard let (key, store) = stored(key, storeIndex, id),
+        guard let (key, store) = stored(childKey: key, storeIndex: storeIndex, id: id),
             let row = try newestRow(key: key, layout: layout, store: store, prefetched: nil)
         else { return nil }
-        return snapshot(key, Int32(store.index), row)
+        return snapshot(key: key, storeIndex: Int32(store.index), row: row)
     }
 
     /// The members of a to-many relationship as this context sees them, and the IDs of those that are unsaved.
     final func membersForChild(
         _ slot: ToManySlot,
         of owner: ObjectReference,
-        _ storeIndex: Int32,
-        _ id: NSManagedObjectID?
+        storeIndex: Int32,
+        id: NSManagedObjectID?
     ) throws -> (members: [ObjectReference], temporaries: [NSManagedObjectID]) {
         let layout = layout(of: owner)
-        guard let object = registered(owner.key, layout, storeIndex, id) else {
-            if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex, id) } }
-            guard let (key, store) = stored(owner.key, storeIndex, id) else { return ([], []) }
+        guard let object = registered(childKey: owner.key, layout: layout, storeIndex: storeIndex, id: id) else {
+            if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex: storeIndex, id: id) } }
+            guard let (key, store) = stored(childKey: owner.key, storeIndex: storeIndex, id: id) else { return ([], []) }
             let members = try members(
                 of: slot,
                 ownedBy: ObjectReference(key: key, entity: owner.entity),
@@ -113,10 +113,10 @@ extension NSManagedObjectContext {
 
     /// The registered object of this context for a key of a child.
     final func registered(
-        _ key: Int64,
-        _ layout: EntityLayout,
-        _ storeIndex: Int32,
-        _ id: NSManagedObjectID?
+        childKey key: Int64,
+        layout: EntityLayout,
+        storeIndex: Int32,
+        id: NSManagedObjectID?
     ) -> NSManagedObject? {
         if let object = registered(key: key, layout: layout, storeIndex: storeIndex) { return object }
         guard key < 0, let (key, store) = id.flatMap(ownID)?.current, let store else { return nil }
@@ -124,7 +124,7 @@ extension NSManagedObjectContext {
     }
 
     /// The permanent key and the store for a key of a child; `nil` if the store was removed.
-    private func stored(_ key: Int64, _ storeIndex: Int32, _ id: NSManagedObjectID?) -> (Int64, OpenStore)? {
+    private func stored(childKey key: Int64, storeIndex: Int32, id: NSManagedObjectID?) -> (Int64, OpenStore)? {
         if key > 0 { return storeToRead(at: storeIndex).map { (key, $0) } }
         // A key of another coordinator's row would name a different row here.
         guard let (key, store) = id.flatMap(ownID)?.current, let store, store.isOpen else { return nil }

@@ -33,16 +33,16 @@ extension NSManagedObjectContext {
     // MARK: - Recording
 
     /// Records an object's state before its first change in this event.
-    final func noteUndo(_ object: NSManagedObject, before status: UndoRecord.Status?) {
-        guard let undoManager, undoManager.isUndoRegistrationEnabled, !undoLog.isTakingBack else { return }
-        undoLog.note(object, before: status)
+    final func recordForUndo(_ object: NSManagedObject, before status: UndoRecord.Status?) {
+        guard let undoManager, undoManager.isUndoRegistrationEnabled, !undoLog.isApplyingUndo else { return }
+        undoLog.record(object, before: status)
     }
 
     /// Makes one undo step of the changes of the event.
     final func closeUndoStep() {
         guard !undoLog.records.isEmpty else { return }
         let records = undoLog.close()
-        undoManager?.registerUndo(withTarget: self) { $0.takeBack(records) }
+        undoManager?.registerUndo(withTarget: self) { $0.applyUndo(records) }
     }
 
     /// Forgets all undo steps.
@@ -54,43 +54,43 @@ extension NSManagedObjectContext {
     // MARK: - Undoing
 
     /// Undoes the changes of one event, and registers the way back to them.
-    private func takeBack(_ records: [UndoRecord]) {
+    private func applyUndo(_ records: [UndoRecord]) {
         // If an object was deleted elsewhere, then it does not come back because this context had changed it.
         let records = records.filter { $0.object.context == nil || !$0.object.flags.contains(.gone) }
-        undoLog.isTakingBack = true
+        undoLog.isApplyingUndo = true
         let inverse = records.map { $0.inverse() }
         let absent = records.filter { $0.status != .absent && UndoRecord.status(of: $0.object) == .absent }
         for record in absent { putBack(record.object) }
         // From here on all keys are known.
         for record in absent { replaceRevivedKeys(of: record.object) }
-        for record in records { takeBack(record) }
-        undoLog.isTakingBack = false
-        undoManager?.registerUndo(withTarget: self) { $0.takeBack(inverse) }
+        for record in records { applyUndo(record) }
+        undoLog.isApplyingUndo = false
+        undoManager?.registerUndo(withTarget: self) { $0.applyUndo(inverse) }
         for record in records where record.object.context != nil {
             record.object.awake(fromSnapshotEvents: record.snapshotEvent)
         }
         processPendingChanges()
     }
 
-    private func takeBack(_ record: UndoRecord) {
+    private func applyUndo(_ record: UndoRecord) {
         let object = record.object
         switch record.status {
-        case .absent: takeOut(object)
+        case .absent: undoInsertion(of: object)
         case .inserted, .stored:
             if object.flags.contains(.deleted) { undelete(object) }
-            takeBackValues(record)
+            restoreValues(from: record)
         case .deleted:
             if UndoRecord.status(of: object) == .absent { return }
-            takeBackValues(record)
+            restoreValues(from: record)
             delete(object)
         }
     }
 
     /// Undoes an insertion: an unsaved object leaves the context, a saved object is deleted.
-    private func takeOut(_ object: NSManagedObject) {
+    private func undoInsertion(of object: NSManagedObject) {
         guard object.context === self else { return }
         guard object.key < 0, object.isInserted else { return delete(object) }
-        noteEvent(object, .eventDeleted)
+        addToEvent(object, as: .eventDeleted)
         object.flags.remove([.inserted, .updated, .deleted])
         unregister(object)
     }
@@ -107,15 +107,15 @@ extension NSManagedObjectContext {
         }
         object.flags.remove([.gone, .detached, .deleted, .fault, .deletePropagated])
         registerUnsaved(object)
-        if hadRow { undoLog.noteRevived(old, as: object.key, root: object.layout.rootNumber) }
+        if hadRow { undoLog.recordRevival(of: old, as: object.key, root: object.layout.rootNumber) }
         let values = (object.current ?? object.layout.defaults).copy()
         values.setKey(object.key)
         values.setVersion(0)
         object.current = values
         object.flags.insert([.inserted, .ownsRow])
         object.extras?.base = nil
-        changeTracker.noteChange(of: object)
-        noteEvent(object, .eventInserted)
+        changeTracker.addToSave(object)
+        addToEvent(object, as: .eventInserted)
     }
 
     /// Makes the relationships of an object that came back lead to the objects that came back with it; a save stores
@@ -147,7 +147,7 @@ extension NSManagedObjectContext {
 
     // MARK: - Values
 
-    private func takeBackValues(_ record: UndoRecord) {
+    private func restoreValues(from record: UndoRecord) {
         let object = record.object
         if let before = record.before, let after = record.after {
             for slot in object.layout.slots where !before.hasSameValue(as: after, in: slot) {
@@ -155,15 +155,15 @@ extension NSManagedObjectContext {
                     let reference = before.reference(slot).map { newest($0, slot.destinationNumber) }
                     object.writableRow().setReference(reference, slot)
                 } else {
-                    object.take(slot, from: before)
+                    object.copyValue(of: slot, from: before)
                 }
             }
         }
-        for (index, members) in record.members { takeBackMembers(members, of: object, object.layout.toMany[index]) }
-        object.settleIfUnchanged()
+        for (index, members) in record.members { restoreMembers(members, of: object, in: object.layout.toMany[index]) }
+        object.markAsUnchangedIfRestored()
     }
 
-    private func takeBackMembers(_ members: UndoRecord.Members, of object: NSManagedObject, _ slot: ToManySlot) {
+    private func restoreMembers(_ members: UndoRecord.Members, of object: NSManagedObject, in slot: ToManySlot) {
         let before = members.before.map { newest($0, slot.destinationNumber) }
         let wanted = Set(before)
         let stray = Set(members.after.map { newest($0, slot.destinationNumber) }).subtracting(wanted)
@@ -182,7 +182,7 @@ extension NSManagedObjectContext {
 
 extension NSManagedObject {
     /// Makes an object that shows its stored values again count as unchanged.
-    fileprivate func settleIfUnchanged() {
+    fileprivate func markAsUnchangedIfRestored() {
         guard flags.intersection(.changed) == .updated, !hasToManyChanges, changedSlotSet().isEmpty else { return }
         if flags.contains(.ownsRow), let base = extras?.base { current = base }
         extras?.base = nil

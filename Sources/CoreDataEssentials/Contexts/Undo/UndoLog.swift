@@ -14,7 +14,7 @@ struct UndoLog {
     /// The objects of `records`.
     private var noted: Set<ObjectIdentifier> = []
     /// Whether changes are being undone; such changes are not recorded.
-    var isTakingBack = false
+    var isApplyingUndo = false
     /// The keys of rows that undo has brought back.
     private(set) var revivedKeys = RevivedKeys()
 
@@ -25,13 +25,13 @@ struct UndoLog {
     /// - Parameters:
     ///   - object: The object that is about to change.
     ///   - status: The object's status before; `nil` for its present status.
-    mutating func note(_ object: NSManagedObject, before status: UndoRecord.Status?) {
+    mutating func record(_ object: NSManagedObject, before status: UndoRecord.Status?) {
         guard noted.insert(ObjectIdentifier(object)).inserted else { return }
         records.append(UndoRecord(object, status: status ?? UndoRecord.status(of: object)))
     }
 
     /// Notes the new key of a row that undo has brought back.
-    mutating func noteRevived(_ old: Int64, as new: Int64, root: Int) { revivedKeys.note(old, new, root: root) }
+    mutating func recordRevival(of old: Int64, as new: Int64, root: Int) { revivedKeys.record(old, as: new, root: root) }
 
     /// Takes the records of the event, completes them with the present state, and ends the event.
     mutating func close() -> [UndoRecord] {

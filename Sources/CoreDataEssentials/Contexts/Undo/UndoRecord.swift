@@ -80,7 +80,7 @@ struct UndoRecord {
 struct RevivedKeys {
     private var keys: [RowName: Int64] = [:]
 
-    mutating func note(_ old: Int64, _ new: Int64, root: Int) { keys[RowName(root: root, key: old)] = new }
+    mutating func record(_ old: Int64, as new: Int64, root: Int) { keys[RowName(root: root, key: old)] = new }
 
     /// The present key of a row in a hierarchy.
     func newest(_ key: Int64, root: Int, _ permanent: KeyMap<Int64>) -> Int64 {

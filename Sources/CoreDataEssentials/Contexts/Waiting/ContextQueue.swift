@@ -31,7 +31,7 @@ struct ContextQueue: ~Copyable, Sendable {
     var depth: Int { state.withLock { $0.depth } }
 
     /// Sets the number of contexts above, before the queue is needed.
-    func noteDepth(_ depth: Int) { state.withLock { $0.depth = depth } }
+    func setDepth(_ depth: Int) { state.withLock { $0.depth = depth } }
 
     /// The queue that blocks run on; made at the first use, when the level in the tree is known.
     var dispatchQueue: DispatchQueue {

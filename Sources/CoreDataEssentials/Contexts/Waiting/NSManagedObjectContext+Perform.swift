@@ -53,7 +53,7 @@ extension NSManagedObjectContext {
     ) {
         let submitted = SlowOperationLog.submission(to: self)
         queue.async {
-            self.alone { self.runTurn(kind, submitted, ConfinementScope.stack, as: entry, block) }
+            self.alone { self.runTurn(kind, submitted: submitted, stack: ConfinementScope.stack, as: entry, block) }
         }
     }
 
@@ -116,9 +116,9 @@ extension NSManagedObjectContext {
             let stack = ConfinementScope.stack
             let submitted = SlowOperationLog.submission(to: self)
             let watch = MainQueueWatch.begin(self)
-            return try WaitGraph.sync(queue, of: self, gate, stack, as: entry) {
+            return try WaitGraph.sync(on: queue, of: self, gate: gate, stack: stack, as: entry) {
                 watch?.end()
-                return try runTurn(.performAndWait, submitted, stack, as: entry, block)
+                return try runTurn(.performAndWait, submitted: submitted, stack: stack, as: entry, block)
             }
         }
     }
@@ -135,15 +135,15 @@ extension NSManagedObjectContext {
     /// - Throws: The error of the block.
     final func runTurn<T>(
         _ kind: SlowOperation.Kind,
-        _ submitted: ContinuousClock.Instant?,
-        _ stack: ConfinementScope.Stack,
+        submitted: ContinuousClock.Instant?,
+        stack: ConfinementScope.Stack,
         as entry: ConfinementScope.Entry = .call,
         _ block: () throws -> T
     ) rethrows -> T {
         guard let submitted else {
             return try ConfinementScope.enter(self, within: stack, as: entry, block)
         }
-        return try SlowOperationLog.watching(self, kind, submitted) { tally in
+        return try SlowOperationLog.watching(self, kind: kind, submitted: submitted) { tally in
             try ConfinementScope.enter(self, within: stack, tally: tally, as: entry, block)
         }
     }
@@ -205,7 +205,7 @@ extension NSManagedObjectContext {
         return await withAnswer { answer in
             queue.async {
                 let outcome = self.alone {
-                    self.runTurn(.perform, submitted, ConfinementScope.stack, as: entry) {
+                    self.runTurn(.perform, submitted: submitted, stack: ConfinementScope.stack, as: entry) {
                         let outcome = block()
                         self.endOfEvent()
                         return outcome

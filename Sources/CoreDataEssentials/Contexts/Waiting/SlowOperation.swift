@@ -152,25 +152,25 @@ public enum SlowOperationLog {
     /// - Throws: The error of the body.
     static func watching<T>(
         _ context: NSManagedObjectContext,
-        _ kind: SlowOperation.Kind,
-        _ submitted: ContinuousClock.Instant,
-        _ body: (UnsafeMutablePointer<OperationTally>?) throws -> T
+        kind: SlowOperation.Kind,
+        submitted: ContinuousClock.Instant,
+        body: (UnsafeMutablePointer<OperationTally>?) throws -> T
     ) rethrows -> T {
         let start = ContinuousClock.now
         context.reportToInstrument(.contextWait, duration: start - submitted)
         // An instrument receives operations inside of the block as separate events.
         guard isOn.load(ordering: .relaxed) else { return try body(nil) }
         var tally = OperationTally()
-        defer { tell(context, kind, start - submitted, .now - start, tally) }
+        defer { reportIfSlow(in: context, kind: kind, waited: start - submitted, ran: .now - start, tally: tally) }
         return try body(&tally)
     }
 
-    private static func tell(
-        _ context: NSManagedObjectContext,
-        _ kind: SlowOperation.Kind,
-        _ waited: Duration,
-        _ ran: Duration,
-        _ tally: OperationTally
+    private static func reportIfSlow(
+        in context: NSManagedObjectContext,
+        kind: SlowOperation.Kind,
+        waited: Duration,
+        ran: Duration,
+        tally: OperationTally
     ) {
         let (threshold, handler) = settings.withLock { ($0.threshold, $0.handler) }
         guard let threshold, waited + ran >= threshold else { return }
@@ -184,7 +184,7 @@ public enum SlowOperationLog {
             rows: tally.rows,
             faults: tally.faults
         )
-        tell(operation, handler)
+        report(operation, to: handler)
     }
 
     /// Reports a call that waits for a context of the main queue.
@@ -199,10 +199,10 @@ public enum SlowOperationLog {
             rows: 0,
             faults: 0
         )
-        tell(operation, handler)
+        report(operation, to: handler)
     }
 
-    private static func tell(_ operation: SlowOperation, _ handler: (@Sendable (SlowOperation) -> Void)?) {
+    private static func report(_ operation: SlowOperation, to handler: (@Sendable (SlowOperation) -> Void)?) {
         if let handler { return handler(operation) }
         FileHandle.standardError.write(Data("\(operation)\n".utf8))
     }

@@ -46,10 +46,10 @@ package enum WaitGraph {
     /// - Returns: The result of the body.
     /// - Throws: The error of the body.
     static func sync<T>(
-        _ queue: DispatchQueue,
+        on queue: DispatchQueue,
         of target: AnyObject,
-        _ gate: ScopeGate?,
-        _ stack: ConfinementScope.Stack,
+        gate: ScopeGate?,
+        stack: ConfinementScope.Stack,
         as entry: ConfinementScope.Entry = .call,
         _ body: () throws -> T
     ) rethrows -> T {
@@ -60,7 +60,7 @@ package enum WaitGraph {
                 return try body()
             }
         }
-        let held = begin(target, stack.occupied(duringOperation: entry == .ascent), nil).held
+        let held = begin(waitingFor: target, occupied: stack.occupied(duringOperation: entry == .ascent), visit: nil).held
         return try queue.sync {
             gate?.enter()
             defer { gate?.leave() }
@@ -98,14 +98,14 @@ package enum WaitGraph {
     ) {
         let submitted = SlowOperationLog.submission(to: parent)
         withoutActuallyEscaping(body) { body in
-            let visit = Visit { parent.runTurn(.performAndWait, submitted, $0, as: .ascent, body) }
+            let visit = Visit { parent.runTurn(.performAndWait, submitted: submitted, stack: $0, as: .ascent, body) }
             defer { visit.forget() }
-            guard !begin(parent, stack.occupied(duringOperation: true), visit).isGranted else {
-                return borrow(parent, stack, visit)
+            guard !begin(waitingFor: parent, occupied: stack.occupied(duringOperation: true), visit: visit).isGranted else {
+                return borrow(parent, stack: stack, visit: visit)
             }
             if let gate = parent.gate {
                 if gate.enter(visit) { end(visit) } else { visit.sleep() }
-                guard !isGranted(visit) else { return borrow(parent, stack, visit) }
+                guard !isGranted(visit) else { return borrow(parent, stack: stack, visit: visit) }
                 visit.run(within: stack)
                 gate.leave()
             } else {
@@ -118,7 +118,7 @@ package enum WaitGraph {
                 }
                 visit.sleep()
                 watch?.end()
-                if isGranted(visit) { borrow(parent, stack, visit) }
+                if isGranted(visit) { borrow(parent, stack: stack, visit: visit) }
             }
         }
     }
@@ -128,8 +128,8 @@ package enum WaitGraph {
     /// Makes a visit inside a scope whose occupant waits for the visitor.
     private static func borrow(
         _ parent: NSManagedObjectContext,
-        _ stack: ConfinementScope.Stack,
-        _ visit: Visit
+        stack: ConfinementScope.Stack,
+        visit: Visit
     ) {
         let node = node(of: parent)
         if node == Node(MainQueue.token) {
@@ -148,9 +148,9 @@ package enum WaitGraph {
     ///
     /// - Returns: The nodes that wait from now on, and whether the wait is a visit that was granted.
     private static func begin(
-        _ target: AnyObject,
-        _ occupied: [(owner: AnyObject, isDuringOperation: Bool)],
-        _ own: Visit?
+        waitingFor target: AnyObject,
+        occupied: [(owner: AnyObject, isDuringOperation: Bool)],
+        visit own: Visit?
     ) -> (held: [Node], isGranted: Bool) {
         let goal = node(of: target)
         let all = occupied.map { scope in

@@ -114,7 +114,7 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
     }
 
     /// Copies the metadata from the engine.
-    package func adoptMetadata() {
+    package func copyMetadataFromEngine() {
         guard let sqlite else { return }
         super.metadata = sqlite.metadata.values
     }

@@ -14,7 +14,7 @@ struct ArchivedExpression {
 
     private static let maximumDepth = 64
 
-    init(_ archive: KeyedArchive, _ values: ArchivedValues, _ budget: ReadingBudget) {
+    init(archive: KeyedArchive, values: ArchivedValues, budget: ReadingBudget) {
         self.archive = archive
         self.values = values
         self.budget = budget
@@ -30,7 +30,7 @@ struct ArchivedExpression {
         } catch {
             throw ModelError(.malformed, "it is no archive")
         }
-        return try ArchivedExpression(archive, ArchivedValues(archive), ReadingBudget()).expression(archive.root)
+        return try ArchivedExpression(archive: archive, values: ArchivedValues(archive), budget: ReadingBudget()).expression(archive.root)
     }
 
     /// The expression with a number.
@@ -50,7 +50,7 @@ struct ArchivedExpression {
         case "NSKeyPathExpression": return try keyPath(object, depth)
         case "NSFunctionExpression": return try function(object, depth)
         case "NSFetchRequestExpression": return try fetch(object, depth)
-        case "NSAggregateExpression": return NSExpression(forAggregate: try parts(object, "NSCollection", depth))
+        case "NSAggregateExpression": return NSExpression(forAggregate: try parts(of: object, field: "NSCollection", depth: depth))
         case "NSSetExpression": return try set(object, depth)
         case "NSTernaryExpression": return try conditional(object, depth)
         case "NSSubqueryExpression": return try subquery(object, depth)
@@ -76,14 +76,14 @@ struct ArchivedExpression {
             let specifier = archive.object(argument),
             let path = specifier.string("NSKeyPath") ?? specifier.string("NSConstantValue"), !path.isEmpty
         else { throw ModelError(.malformed, "a key path has no text") }
-        let target = try part(object, "NSOperand", depth)
+        let target = try part(of: object, field: "NSOperand", depth: depth)
         if case .evaluatedObject = target.kind { return NSExpression(forKeyPath: path) }
         return KeyPathFunction.make(target, path)
     }
 
     private func function(_ object: KeyedArchive.Object, _ depth: Int) throws(ModelError) -> NSExpression {
         let name = try text(object, "NSSelectorName")
-        let arguments = try parts(object, "NSArguments", depth)
+        let arguments = try parts(of: object, field: "NSArguments", depth: depth)
         if object.object("NSOperand")?.string("NSConstantValueClassName") == "_NSPredicateUtilities" {
             guard let function = PredefinedFunction(name: name) else {
                 throw ModelError(.malformed, "it calls \(name), which is no predefined function")
@@ -92,7 +92,7 @@ struct ArchivedExpression {
             return NSExpression(kind: .function(name: function.rawValue, target: nil, arguments: arguments))
         }
         return NSExpression(
-            forFunction: try part(object, "NSOperand", depth),
+            forFunction: try part(of: object, field: "NSOperand", depth: depth),
             selectorName: name,
             arguments: arguments
         )
@@ -100,15 +100,15 @@ struct ArchivedExpression {
 
     private func fetch(_ object: KeyedArchive.Object, _ depth: Int) throws(ModelError) -> NSExpression {
         NSFetchRequestExpression.expression(
-            forFetch: try part(object, "NSFRExpression", depth),
-            context: try part(object, "NSMOCExpression", depth),
+            forFetch: try part(of: object, field: "NSFRExpression", depth: depth),
+            context: try part(of: object, field: "NSMOCExpression", depth: depth),
             countOnly: object.flag("NSCountOnlyFlag")
         )
     }
 
     private func set(_ object: KeyedArchive.Object, _ depth: Int) throws(ModelError) -> NSExpression {
-        let left = try part(object, "NSLeftExpression", depth)
-        let right = try part(object, "NSRightExpression", depth)
+        let left = try part(of: object, field: "NSLeftExpression", depth: depth)
+        let right = try part(of: object, field: "NSRightExpression", depth: depth)
         switch object.integer("NSExpressionType") {
         case 5: return NSExpression(forUnionSet: left, with: right)
         case 6: return NSExpression(forIntersectSet: left, with: right)
@@ -120,8 +120,8 @@ struct ArchivedExpression {
     private func conditional(_ object: KeyedArchive.Object, _ depth: Int) throws(ModelError) -> NSExpression {
         NSExpression(
             forConditional: try predicate(object),
-            trueExpression: try part(object, "NSTrueExpression", depth),
-            falseExpression: try part(object, "NSFalseExpression", depth)
+            trueExpression: try part(of: object, field: "NSTrueExpression", depth: depth),
+            falseExpression: try part(of: object, field: "NSFalseExpression", depth: depth)
         )
     }
 
@@ -130,7 +130,7 @@ struct ArchivedExpression {
         guard let variable, !variable.isEmpty else { throw ModelError(.malformed, "a subquery has no variable") }
         let source = object.reference("NSCollection") != nil ? "NSCollection" : "NSOperand"
         return NSExpression(
-            forSubquery: try part(object, source, depth),
+            forSubquery: try part(of: object, field: source, depth: depth),
             usingIteratorVariable: variable,
             predicate: try predicate(object)
         )
@@ -157,15 +157,15 @@ struct ArchivedExpression {
         return text
     }
 
-    private func part(_ object: KeyedArchive.Object, _ field: String, _ depth: Int) throws(ModelError) -> NSExpression {
+    private func part(of object: KeyedArchive.Object, field: String, depth: Int) throws(ModelError) -> NSExpression {
         guard let number = object.reference(field) else { throw ModelError(.malformed, "a part of it has no \(field)") }
         return try expression(number, depth: depth + 1)
     }
 
     private func parts(
-        _ object: KeyedArchive.Object,
-        _ field: String,
-        _ depth: Int
+        of object: KeyedArchive.Object,
+        field: String,
+        depth: Int
     ) throws(ModelError) -> [NSExpression] {
         guard let list = object.object(field) else { return [] }
         guard let numbers = list.references("NS.objects") else {

@@ -56,20 +56,20 @@ struct CompiledMappingReader {
             throw ModelError(.malformed, "mapping \"\(name)\" is of the unknown type \(number)")
         }
         mapping.mappingType = type
-        mapping.sourceEntityVersionHash = try hash(object, "NSSourceEntityVersionHash", name)
-        mapping.destinationEntityVersionHash = try hash(object, "NSDestinationEntityVersionHash", name)
+        mapping.sourceEntityVersionHash = try hash(of: object, field: "NSSourceEntityVersionHash", mapping: name)
+        mapping.destinationEntityVersionHash = try hash(of: object, field: "NSDestinationEntityVersionHash", mapping: name)
         mapping.entityMigrationPolicyClassName = text(object, "NSEntityMigrationPolicyClassName")
         mapping.userInfo = try userInfo(object, name)
-        mapping.sourceExpression = try expression(object, "NSSourceExpression", "the source expression", name)
-        mapping.attributeMappings = try properties(object, "NSAttributeMappings", name)
-        mapping.relationshipMappings = try properties(object, "NSRelationshipMappings", name)
+        mapping.sourceExpression = try expression(of: object, field: "NSSourceExpression", what: "the source expression", mapping: name)
+        mapping.attributeMappings = try properties(of: object, field: "NSAttributeMappings", mapping: name)
+        mapping.relationshipMappings = try properties(of: object, field: "NSRelationshipMappings", mapping: name)
         return mapping
     }
 
     private func properties(
-        _ object: KeyedArchive.Object,
-        _ field: String,
-        _ mapping: String
+        of object: KeyedArchive.Object,
+        field: String,
+        mapping: String
     ) throws(ModelError) -> [NSPropertyMapping] {
         guard let list = object.object(field) else { return [] }
         guard let numbers = list.references("NS.objects") else {
@@ -84,7 +84,7 @@ struct CompiledMappingReader {
             let property = NSPropertyMapping()
             property.name = text(member, "NSDestinationPropertyName")
             let what = "the value expression of \"\(property.name ?? "")\""
-            property.valueExpression = try expression(member, "NSValueExpression", what, mapping)
+            property.valueExpression = try expression(of: member, field: "NSValueExpression", what: what, mapping: mapping)
             property.userInfo = try userInfo(member, mapping)
             properties.append(property)
         }
@@ -98,9 +98,9 @@ struct CompiledMappingReader {
     }
 
     private func hash(
-        _ object: KeyedArchive.Object,
-        _ field: String,
-        _ mapping: String
+        of object: KeyedArchive.Object,
+        field: String,
+        mapping: String
     ) throws(ModelError) -> Data? {
         guard let number = object.reference(field), number != 0 else { return nil }
         guard let data = values.value(number) as? Data, data.count == 32 else {
@@ -118,14 +118,14 @@ struct CompiledMappingReader {
     }
 
     private func expression(
-        _ object: KeyedArchive.Object,
-        _ field: String,
-        _ what: String,
-        _ mapping: String
+        of object: KeyedArchive.Object,
+        field: String,
+        what: String,
+        mapping: String
     ) throws(ModelError) -> NSExpression? {
         guard let number = object.reference(field), number != 0 else { return nil }
         do {
-            return try ArchivedExpression(archive, values, budget).expression(number)
+            return try ArchivedExpression(archive: archive, values: values, budget: budget).expression(number)
         } catch {
             throw ModelError(.malformed, "\(what) of mapping \"\(mapping)\" cannot be read: \(error.reason)")
         }

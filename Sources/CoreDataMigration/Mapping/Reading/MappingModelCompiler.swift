@@ -30,8 +30,8 @@ struct MappingModelCompiler {
         mapping.name = name
         mapping.sourceEntityName = edited.source
         mapping.destinationEntityName = edited.destination
-        let source = try entity(edited.source, models.source, "source", name)
-        _ = try entity(edited.destination, models.destination, "destination", name)
+        let source = try entity(named: edited.source, in: models.source, side: "source", mapping: name)
+        _ = try entity(named: edited.destination, in: models.destination, side: "destination", mapping: name)
         mapping.sourceEntityVersionHash = edited.source.flatMap { sourceHashes[$0] }
         mapping.destinationEntityVersionHash = edited.destination.flatMap { destinationHashes[$0] }
         mapping.entityMigrationPolicyClassName = edited.policy
@@ -40,22 +40,22 @@ struct MappingModelCompiler {
         mapping.sourceExpression = try sourceExpression(edited, name)
         var attributes: [NSPropertyMapping] = []
         for property in edited.attributes {
-            attributes.append(try self.property(property, name) { attributeValue(property, source) })
+            attributes.append(try self.property(property, mapping: name) { attributeValue(property, source) })
         }
         mapping.attributeMappings = attributes
         var relationships: [NSPropertyMapping] = []
         for property in edited.relationships {
-            relationships.append(try self.property(property, name) { relationshipValue(property, source) })
+            relationships.append(try self.property(property, mapping: name) { relationshipValue(property, source) })
         }
         mapping.relationshipMappings = relationships
         return mapping
     }
 
     private func entity(
-        _ name: String?,
-        _ model: NSManagedObjectModel,
-        _ side: String,
-        _ mapping: String
+        named name: String?,
+        in model: NSManagedObjectModel,
+        side: String,
+        mapping: String
     ) throws(ModelError) -> NSEntityDescription? {
         guard let name else { return nil }
         if let entity = model.entitiesByName[name] { return entity }
@@ -74,8 +74,8 @@ struct MappingModelCompiler {
 
     private func property(
         _ edited: EditedMappingModel.Property,
-        _ mapping: String,
-        _ generated: () -> NSExpression?
+        mapping: String,
+        generated: () -> NSExpression?
     ) throws(ModelError) -> NSPropertyMapping {
         let property = NSPropertyMapping()
         property.name = edited.name

@@ -16,7 +16,7 @@ extension NSManagedObjectContext {
     ///   - attempt: The number of attempts of the save so far.
     /// - Throws: The error that the policy throws, and an error for conflicts that are still unresolved after the last
     ///   attempt.
-    final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, _ attempt: Int) throws {
+    final func resolve(_ conflicts: [SavePlan.Conflict], before: StateBeforeResolution, attempt: Int) throws {
         var versions: [NSMergeConflict] = []
         var constraints: [NSConstraintConflict] = []
         for conflict in conflicts {
@@ -26,16 +26,23 @@ extension NSManagedObjectContext {
                     continue
                 }
                 before.keep(object)
-                if object.isInserted, let persisted { takeForChange(object, of: persisted) }
+                if object.isInserted, let persisted { turnIntoUpdate(object, of: persisted) }
                 guard let base = object.baseRow else { continue }
                 versions.append(
                     NSMergeConflict(source: object, base: base, newer: persisted, cached: conflict.cached)
                 )
             case .missing(let target, _):
-                versions.append(missingTarget(target, conflict, before))
+                versions.append(missingTarget(target, in: conflict, before: before))
             case .constraint(let entity, let attributes, let keys, let persisted):
                 constraints.append(
-                    constraintConflict(attributes, keys, entity, persisted, Int32(conflict.store.index), before)
+                    constraintConflict(
+                        attributes: attributes,
+                        keys: keys,
+                        layout: entity,
+                        persisted: persisted,
+                        storeIndex: Int32(conflict.store.index),
+                        before: before
+                    )
                 )
             }
         }
@@ -69,8 +76,8 @@ extension NSManagedObjectContext {
     /// It is a conflict of the deleted object itself, as if that had been passed to `detectConflicts(for:)`.
     private func missingTarget(
         _ target: ObjectReference,
-        _ conflict: SavePlan.Conflict,
-        _ before: StateBeforeResolution
+        in conflict: SavePlan.Conflict,
+        before: StateBeforeResolution
     ) -> NSMergeConflict {
         let layout = layout(of: target)
         let storeIndex = Int32(conflict.store.index)
@@ -89,12 +96,12 @@ extension NSManagedObjectContext {
     }
 
     private func constraintConflict(
-        _ attributes: [String],
-        _ keys: [Int64],
-        _ layout: EntityLayout,
-        _ persisted: Row?,
-        _ storeIndex: Int32,
-        _ before: StateBeforeResolution
+        attributes: [String],
+        keys: [Int64],
+        layout: EntityLayout,
+        persisted: Row?,
+        storeIndex: Int32,
+        before: StateBeforeResolution
     ) -> NSConstraintConflict {
         let objects = keys.compactMap { registered(key: $0, layout: layout, storeIndex: storeIndex) }
         objects.forEach { before.keep($0) }
@@ -104,12 +111,12 @@ extension NSManagedObjectContext {
         }
         if let stored { before.keep(stored) }
         return NSConstraintConflict(
-            attributes,
-            stored,
-            persisted.flatMap { row in stored?.snapshot(of: row) },
-            objects,
-            objects.map { object in object.baseRow.map { object.snapshot(of: $0) } ?? [:] },
-            persisted
+            constraint: attributes,
+            databaseObject: stored,
+            databaseSnapshot: persisted.flatMap { row in stored?.snapshot(of: row) },
+            objects: objects,
+            snapshots: objects.map { object in object.baseRow.map { object.snapshot(of: $0) } ?? [:] },
+            row: persisted
         )
     }
 
@@ -152,7 +159,7 @@ extension NSManagedObjectContext {
             for slot in object.layout.toMany {
                 let isFewer =
                     object.extras?.toMany[slot.index]?.forget { conflict($0, slot.destinationNumber) != nil } ?? false
-                if isFewer { noteEvent(object, .eventRefreshed) }
+                if isFewer { addToEvent(object, as: .eventRefreshed) }
             }
             guard !object.isFault else { continue }
             let changed = object.changedSlotSet()
@@ -162,7 +169,7 @@ extension NSManagedObjectContext {
                 else { continue }
                 guard slot.isOptional else { throw NSMergePolicy.error(.managedObjectMerge, [conflict]) }
                 object.writableRow().setReference(nil, slot)
-                noteEvent(object, .eventRefreshed)
+                addToEvent(object, as: .eventRefreshed)
             }
         }
     }

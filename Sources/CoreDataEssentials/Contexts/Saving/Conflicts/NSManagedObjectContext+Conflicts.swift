@@ -14,7 +14,7 @@ extension NSManagedObjectContext {
         if object.flags.contains(.deleted) {
             switch type {
             case .mergeByPropertyStoreTrumpMergePolicyType, .rollbackMergePolicyType:
-                takeBackDeletion(of: object, newer)
+                undoDeletion(of: object, row: newer)
             default:
                 object.rebase(onto: newer)
             }
@@ -35,8 +35,8 @@ extension NSManagedObjectContext {
         case .rollbackMergePolicyType: rollBack(object, to: newer)
         case .errorMergePolicyType: return
         }
-        settleInverses(of: object, from: old)
-        noteEvent(object, .eventRefreshed)
+        updateInverses(of: object, from: old)
+        addToEvent(object, as: .eventRefreshed)
         object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
@@ -48,8 +48,8 @@ extension NSManagedObjectContext {
         if storeWins || isUnknown || object.flags.contains(.deleted) {
             object.discardChanges()
             object.flags.insert([.deleted, .deletePropagated, .gone])
-            identityMap.noteLoss()
-            noteEvent(object, .eventDeleted)
+            identityMap.countLoss()
+            addToEvent(object, as: .eventDeleted)
         } else {
             // The values in memory win: the row is inserted again under the same key, which no other row can have got.
             // Another context or process may do the same.
@@ -65,7 +65,7 @@ extension NSManagedObjectContext {
             object.extras?.base = nil
             object.flags.remove([.updated, .conflictDetection])
             object.flags.insert(.inserted)
-            changeTracker.noteChange(of: object)
+            changeTracker.addToSave(object)
         }
     }
 
@@ -74,13 +74,13 @@ extension NSManagedObjectContext {
     /// - Parameters:
     ///   - object: The object, inserted under the key of the row.
     ///   - stored: The row as it is now.
-    final func takeForChange(_ object: NSManagedObject, of stored: Row) {
+    final func turnIntoUpdate(_ object: NSManagedObject, of stored: Row) {
         object.flags.remove(.inserted)
         object.flags.insert(.updated)
         // If the object was restored in an earlier save or in a child, its changes are not known any more. Then all
         // values that differ from the stored row count as changed.
         object.writableExtras.base = saving.revivedBases[RowName(object)] ?? stored
-        changeTracker.noteChange(of: object)
+        changeTracker.addToSave(object)
     }
 
     /// The version with which a row that is inserted again continues.
@@ -95,14 +95,14 @@ extension NSManagedObjectContext {
     // MARK: - Relationships
 
     /// Updates the other ends of to-one relationships that a resolution has changed.
-    private func settleInverses(of object: NSManagedObject, from old: Row?) {
+    private func updateInverses(of object: NSManagedObject, from old: Row?) {
         guard let old, let new = object.current else { return }
         for slot in object.layout.referenceSlots {
             guard let inverse = slot.inverse else { continue }
             let (former, latter) = (old.reference(slot), new.reference(slot))
             guard former != latter else { continue }
-            if let former, let end = registered(former, near: object) { end.dropInverse(inverse, object) }
-            if let latter, let end = registered(latter, near: object) { end.takeInverse(inverse, object) }
+            if let former, let end = registered(former, near: object) { end.dropInverse(inverse, of: object) }
+            if let latter, let end = registered(latter, near: object) { end.addInverse(inverse, of: object) }
         }
     }
 
@@ -152,8 +152,8 @@ extension NSManagedObjectContext {
                 kept.append((slot.index, state))
                 continue
             }
-            for member in state.added { registered(member, near: object)?.dropInverse(inverse, object) }
-            for member in state.removed { registered(member, near: object)?.takeInverse(inverse, object) }
+            for member in state.added { registered(member, near: object)?.dropInverse(inverse, of: object) }
+            for member in state.removed { registered(member, near: object)?.addInverse(inverse, of: object) }
         }
         object.discardChanges()
         object.current = newer
@@ -191,7 +191,7 @@ extension NSManagedObjectContext {
                 merge(loser, into: survivor, storeWins: storeWins, wholly: type == .overwriteMergePolicyType)
             } else {
                 guard storeWins else { return false }
-                takeBack(conflict.constraint, of: loser, wholly: type == .rollbackMergePolicyType)
+                revert(conflict.constraint, of: loser, wholly: type == .rollbackMergePolicyType)
             }
         }
         return true
@@ -199,10 +199,10 @@ extension NSManagedObjectContext {
 
     private func bringUpToDate(_ object: NSManagedObject, _ row: Row) {
         if object.isFault { object.realise(row) } else { object.rebase(onto: row) }
-        noteEvent(object, .eventRefreshed)
+        addToEvent(object, as: .eventRefreshed)
     }
 
-    private func takeBack(_ constraint: [String], of object: NSManagedObject, wholly: Bool) {
+    private func revert(_ constraint: [String], of object: NSManagedObject, wholly: Bool) {
         guard let base = object.extras?.base, object.flags.contains(.ownsRow) else { return }
         let old = object.current
         if wholly {
@@ -210,11 +210,11 @@ extension NSManagedObjectContext {
         } else {
             for name in constraint {
                 guard let slot = object.layout.slot(named: name) else { continue }
-                object.take(slot, from: base)
+                object.copyValue(of: slot, from: base)
             }
         }
-        settleInverses(of: object, from: old)
-        noteEvent(object, .eventRefreshed)
+        updateInverses(of: object, from: old)
+        addToEvent(object, as: .eventRefreshed)
         object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
@@ -232,7 +232,7 @@ extension NSManagedObjectContext {
                 if slot.kind == .reference {
                     survivor.setToOne(loser.toOne(slot), own)
                 } else {
-                    survivor.take(own, from: values)
+                    survivor.copyValue(of: own, from: values)
                 }
             }
         }
@@ -287,8 +287,8 @@ extension NSManagedObjectContext {
     private func drop(_ object: NSManagedObject) {
         object.flags.remove([.inserted, .updated])
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        identityMap.noteLoss()
-        noteEvent(object, .eventDeleted)
+        identityMap.countLoss()
+        addToEvent(object, as: .eventDeleted)
     }
 }
 

@@ -5,25 +5,25 @@ extension NSManagedObjectContext {
     ///
     /// The object and those that were deleted with it get their stored values again. The same holds for relationships
     /// to them, unless they were changed since.
-    final func takeBackDeletion(of object: NSManagedObject, _ row: Row) {
+    final func undoDeletion(of object: NSManagedObject, row: Row) {
         undelete(object)
         object.discardChanges()
         object.current = row
         object.extras?.reloadRelationships()
-        noteEvent(object, .eventRefreshed)
+        addToEvent(object, as: .eventRefreshed)
         for slot in object.layout.referenceSlots {
             guard let reference = row.reference(slot), let relationship = slot.relationship else { continue }
-            takeBack(relationship, of: object, to: reference)
+            restore(relationship, of: object, to: reference)
         }
         for slot in object.layout.toMany where !slot.isTransient {
             for reference in storedMembers(of: slot, ownedBy: object) ?? [] {
-                takeBack(slot.relationship, of: object, to: reference)
+                restore(slot.relationship, of: object, to: reference)
             }
         }
         object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
-    private func takeBack(
+    private func restore(
         _ relationship: Relationship,
         of object: NSManagedObject,
         to reference: ObjectReference
@@ -34,17 +34,17 @@ extension NSManagedObjectContext {
         }
         if destination.flags.contains(.deleted) {
             guard relationship.deleteRule == .cascade, let base = destination.baseRow else { return }
-            takeBackDeletion(of: destination, base)
+            undoDeletion(of: destination, row: base)
         } else if relationship.deleteRule == .nullify, let inverse = relationship.inverse {
-            takeBackNullification(of: inverse, of: destination, object)
+            undoNullification(of: inverse, of: destination, to: object)
         }
     }
 
     /// Restores the reference from `destination` to `object` if it is stored and the relationship is empty now.
-    private func takeBackNullification(
+    private func undoNullification(
         of inverse: Relationship,
         of destination: NSManagedObject,
-        _ object: NSManagedObject
+        to object: NSManagedObject
     ) {
         switch destination.layout.places[inverse.name] {
         case .toMany(let index):

@@ -153,7 +153,7 @@ public final class NSConstraintConflict: NSObject {
 
     /// Makes an empty conflict, as a placeholder.
     public override convenience init() {
-        self.init([], nil, nil, [], [], nil)
+        self.init(constraint: [], databaseObject: nil, databaseSnapshot: nil, objects: [], snapshots: [], row: nil)
     }
 
     /// Describes a conflict.
@@ -172,22 +172,22 @@ public final class NSConstraintConflict: NSObject {
         conflictingSnapshots: [Any]
     ) {
         self.init(
-            constraint,
-            databaseObject,
-            databaseSnapshot as? [String: Any],
-            conflictingObjects,
-            conflictingSnapshots.map { $0 as? [AnyHashable: Any] ?? [:] },
-            nil
+            constraint: constraint,
+            databaseObject: databaseObject,
+            databaseSnapshot: databaseSnapshot as? [String: Any],
+            objects: conflictingObjects,
+            snapshots: conflictingSnapshots.map { $0 as? [AnyHashable: Any] ?? [:] },
+            row: nil
         )
     }
 
     init(
-        _ constraint: [String],
-        _ databaseObject: NSManagedObject?,
-        _ databaseSnapshot: [String: Any]?,
-        _ objects: [NSManagedObject],
-        _ snapshots: [[AnyHashable: Any]],
-        _ row: Row?
+        constraint: [String],
+        databaseObject: NSManagedObject?,
+        databaseSnapshot: [String: Any]?,
+        objects: [NSManagedObject],
+        snapshots: [[AnyHashable: Any]],
+        row: Row?
     ) {
         self.constraint = constraint
         self.databaseObject = databaseObject
@@ -200,10 +200,10 @@ public final class NSConstraintConflict: NSObject {
 
     /// Describes a conflict of a row of a batch insert, for which there is no object.
     package init(
-        _ constraint: [String],
-        _ values: [String: Any],
-        _ databaseObject: NSManagedObject?,
-        _ databaseSnapshot: [String: Any]?
+        constraint: [String],
+        values: [String: Any],
+        databaseObject: NSManagedObject?,
+        databaseSnapshot: [String: Any]?
     ) {
         self.constraint = constraint
         constraintValues = values
