@@ -49,6 +49,6 @@ final class ChangeFeed: Sendable {
 
     /// Returns the changes since the last call; waits if there are none yet.
     ///
-    /// - Returns: `nil` once the context has gone or the task was cancelled.
+    /// - Returns: `nil` after the context was released or the task was cancelled.
     func next() async -> ManagedObjectChanges? { await box.next() }
 }

@@ -3,7 +3,9 @@ import Foundation
 // Messages made from other sources: notifications, dictionaries of IDs and URIs, messages of other coordinators.
 
 extension ChangeMessage {
-    /// The message for a context on another coordinator; the cached rows of what has changed are forgotten there.
+    /// The message for a context on another coordinator.
+    ///
+    /// The rows of the changed objects are removed from the other coordinator's row cache.
     func translated(to coordinator: NSPersistentStoreCoordinator?) -> ChangeMessage {
         guard !belongs(to: coordinator) else { return self }
         var message = ChangeMessage()

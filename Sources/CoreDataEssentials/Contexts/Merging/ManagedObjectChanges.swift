@@ -111,7 +111,7 @@ extension NSManagedObjectContext {
 
             /// Returns the next message; waits if there is none yet.
             ///
-            /// - Returns: `nil` when the context has gone or the task was cancelled.
+            /// - Returns: `nil` after the context was released or the task was cancelled.
             public mutating func next() async -> ManagedObjectChanges? { await feed.next() }
         }
     }

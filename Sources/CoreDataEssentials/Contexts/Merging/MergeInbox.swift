@@ -50,7 +50,7 @@ final class MergeInbox: Sendable {
 
     /// The waiting messages, behind the inbox's mutex.
     private struct Waiting: Sendable {
-        /// Messages that are merged only if the context follows what others save.
+        /// Messages that are merged only if the context follows the saves of others.
         private var followed = CoalescingQueue(minimumLimit: 4096)
         /// Messages that have to be merged in any case.
         private var requested = CoalescingQueue(minimumLimit: 4096)

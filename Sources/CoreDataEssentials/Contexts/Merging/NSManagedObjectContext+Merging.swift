@@ -10,8 +10,8 @@ extension NSManagedObjectContext {
     ///
     /// Registered objects are refreshed, and unsaved changes are kept on top. Deleted objects are marked as deleted,
     /// and inserted ones become reachable. Must be called inside this context's scope; the notification's objects are
-    /// used by ID only. Changes that a context on another coordinator has saved are read from the store, whatever
-    /// ``stalenessInterval`` says.
+    /// used by ID only. If a context on another coordinator has saved the changes, then they are read from the store,
+    /// with any ``stalenessInterval``.
     ///
     /// ```swift
     /// let observer = NotificationCenter.default.addObserver(
@@ -40,8 +40,8 @@ extension NSManagedObjectContext {
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
     ///
     /// This method waits as `performAndWait(_:)` does. If two blocks of different contexts each merge into the other's
-    /// context at the same time, neither can go on, and the program stops. So call the method outside of any block, or
-    /// inside a block of a context into which no other block merges. Or let contexts merge in turn
+    /// context at the same time, neither can continue, and the program stops. So call the method outside of any block,
+    /// or inside a block of a context into which no other block merges. Or let contexts merge in turn
     /// (``automaticallyMergesChangesFromParent``, ``save(mergingInto:)``).
     ///
     /// ```swift

@@ -64,7 +64,7 @@ extension NSManagedObjectContext {
     /// - The object was deleted elsewhere, or was only passed to ``detectConflicts(for:)``.
     /// - The conflict is one of a uniqueness constraint.
     ///
-    /// An object that is deleted here stays deleted, whatever was changed of it elsewhere.
+    /// If an object is deleted here and was changed elsewhere, it stays deleted.
     ///
     /// - Parameter limit: The greatest number of times to try again.
     /// - Throws: As ``save()``; the conflict (133020) of the last attempt, or of an attempt that may not be repeated.
@@ -96,7 +96,7 @@ extension NSMergeConflict {
         let object = sourceObject
         guard newVersionNumber != 0, object.hasChanges, let context = object.context else { return false }
         if object.isDeleted { return true }
-        // If a program made the conflict itself, it is not known what has changed.
+        // A conflict that a program has made may have no rows, so nothing shows which properties have changed.
         guard let baseRow, let newerRow else { return false }
         let changed = object.changedSlotSet()
         for slot in object.layout.slots where changed.contains(slot.index) {

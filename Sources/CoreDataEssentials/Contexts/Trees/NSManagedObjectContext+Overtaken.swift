@@ -19,7 +19,7 @@ extension NSManagedObjectContext {
             base.version >= 0, !base.namesUnsaved
         else { return newest }
         guard let newest else {
-            // If the store was removed, all of its rows have gone with it.
+            // If the store was removed, none of its rows exists any more.
             let isGone = object.isDeleted || store(at: object.storeIndex)?.isOpen != true || hasDeleted(object, base)
             return isGone ? nil : base.under(object.key)
         }

@@ -85,7 +85,7 @@ final class ChildrenLink: Sendable {
         if hasChild.load(ordering: .relaxed) { stateCount.wrappingAdd(1, ordering: .releasing) }
     }
 
-    /// Starts or stops merging into a child what is saved into or by the context.
+    /// Starts or stops merging the context's saves, and saves into the context, into a child.
     func follow(_ child: NSManagedObjectContext, _ follows: Bool) {
         followers.withLock { followers in
             followers.removeAll { $0.context == nil || $0.context === child }
