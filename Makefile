@@ -18,6 +18,9 @@ JOBS_ARGS ?= --workers 3 --seconds 10
 SERVER_STORE ?= .build/storefront.sqlite
 SERVER_ARGS ?=
 BENCH_ARGS ?=
+# The commit with which `make bench-compare` compares the working tree: as in `make bench-compare BASE=main COMPARE_ARGS="--only W2,W6"`.
+BASE ?= HEAD
+COMPARE_ARGS ?=
 STRESS_ARGS ?=
 HOURS ?= 1
 TEST_ARGS ?=
@@ -40,10 +43,10 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
-	test-postgresql $(POSTGRESQL_PARTS) bench stress \
+	test-postgresql $(POSTGRESQL_PARTS) bench bench-northwind bench-compare check-bench-compare stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
 	check-layers check-folders check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-pages \
-	system-packages postgresql-packages python
+	system-packages postgresql-packages python valgrind
 
 help:
 	@echo "Examples"
@@ -62,6 +65,8 @@ help:
 	@echo "  make test-postgresql-PART     one part of them: context-a-to-m, context-n-to-z, store-a-to-g, store-h-to-z, stepped, others"
 	@echo "  make tsan                     run the tests under the thread sanitizer"
 	@echo "  make bench                    compare with the raw SQLite C API, or with libpq; BENCH_ARGS=\"--only W2 --json results.jsonl\""
+	@echo "  make bench-northwind          read all orders of Northwind in several forms, in turns, and print a table for a page; BENCH_ARGS"
+	@echo "  make bench-compare            compare the speed with that of commit BASE=HEAD, in turns; COMPARE_ARGS=\"--instructions\" counts those"
 	@echo
 	@echo "Stress (Docs/Reliability.md; options for it in STRESS_ARGS)"
 	@echo "  make stress                   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
@@ -82,6 +87,7 @@ help:
 	@echo "  make check-layers             check that drawing, and that files import only what their target names"
 	@echo "  make check-folders            check that each folder of CoreDataEssentials which knows a higher one is listed with the reason"
 	@echo "  make check-stores             check that tests which run on SQLite alone are listed with the reason"
+	@echo "  make check-bench-compare      check the tool that compares two commits"
 	@echo "  make check-models             compile the Swift that is written of models, and compare hashes and tables with those of their files"
 	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print"
 	@echo "  make check-without-postgresql build everything but the tests as on a machine without libpq"
@@ -96,6 +102,7 @@ help:
 	@echo "  make system-packages          SQLite's header and pkg-config"
 	@echo "  make postgresql-packages      libpq's header, PostgreSQL's programs and openssl"
 	@echo "  make python                   Python 3"
+	@echo "  make valgrind                 Valgrind, whose callgrind counts instructions"
 
 demo: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) debian-index --store $(DEMO_STORE) $(DEMO_ARGS)
@@ -213,6 +220,17 @@ test-repeat: system-packages
 
 bench: system-packages
 	$(SWIFT) run -c release bench $(BENCH_ARGS)
+
+bench-northwind: system-packages
+	$(SWIFT) run -c release bench --northwind $(BENCH_ARGS)
+
+# Builds two commits, in .build/bench-compare and here, and lets both programs do each workload in turns: some minutes after the builds.
+# With --instructions it ends with 1 if a workload takes more than 10 % more of them than in BASE.
+bench-compare: system-packages python $(if $(findstring --instructions,$(COMPARE_ARGS)),valgrind)
+	SWIFT='$(SWIFT)' python3 -B StressTests/bench-compare/compare.py $(BASE) $(COMPARE_ARGS)
+
+check-bench-compare: python
+	@python3 -B -m unittest discover -q -s StressTests/bench-compare
 
 # A separate build, in which the library has places where errors, kills and pauses can be made to happen.
 FAULT_POINTS = --traits FaultPoints --scratch-path .build/stress
@@ -385,6 +403,14 @@ python:
 		sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
 		export DEBIAN_FRONTEND=noninteractive; \
 		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends python3 > /dev/null; \
+	}
+
+valgrind:
+	@command -v valgrind > /dev/null || { \
+		if ! command -v apt-get > /dev/null; then echo "Install Valgrind, please." >&2; exit 1; fi; \
+		sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends valgrind > /dev/null; \
 	}
 
 # The store for PostgreSQL and its tests also need this: libpq's header, a server's programs, and openssl for its certificate. Debian's

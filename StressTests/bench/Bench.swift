@@ -1,3 +1,4 @@
+import CStrataSQLite
 import CoreData
 
 /// The program: measures, prints a table, appends to a file.
@@ -17,8 +18,12 @@ enum Bench {
             print(BenchOptions.help)
             return
         }
+        // The framework turns this off at its first connection. That is refused if the raw side was first, and would make
+        // both sides slower on several threads.
+        if options.side != RawDefaultsSide.self { _ = strata_sqlite3_disable_memory_statistics() }
         if options.isInstrumented { FrameworkSide.instrument = EventCounter() }
         FrameworkSide.rowCacheBytes = options.rowCacheBytes
+        RowWidth.current = options.width
         if let workloads = options.postgreSQL {
             #if canImport(CoreDataPostgreSQL)
             return try PostgreSQLBench.run(workloads, options)
@@ -31,30 +36,52 @@ enum Bench {
             print(try side.bytesPerObject(in: options.folder, scale: Scale(venues: options.rows)))
             return
         }
-        if let workload = options.child {
-            _ = try FrameworkSide.run(workload, in: options.folder, scale: Scale(venues: options.rows))
-            print(ResidentMemory.peak ?? 0)
+        if options.prepares { return try options.side.fill(options.folder, scale: options.scale) }
+        if let workload = options.once {
+            let isWarm = options.caches == .warm
+            let run = try OneRun(workload, on: options.side, in: options.folder, scale: options.scale, isWarm: isWarm)
+            print(run.line)
             return
         }
 
+        if options.readsNorthwind { return try readNorthwind(options) }
         if !options.only.isEmpty { try compare(options) }
         if !options.concurrent.isEmpty { try compareCrews(options) }
     }
 
     private static func compare(_ options: BenchOptions) throws {
         var comparisons: [Comparison] = []
-        try Harness(options: options, raw: RawSide.self, framework: FrameworkSide.self).run { comparison in
+        let defaults = options.measuresDefaults ? RawDefaultsSide.self : nil
+        let harness = Harness(options: options, raw: RawSide.self, rawDefaults: defaults, framework: FrameworkSide.self)
+        try harness.run { comparison in
             comparisons.append(comparison)
             FileHandle.standardError.write(Data("\(comparison.workload.name) done\n".utf8))
             if let path = options.json { try append(comparison.json, to: path) }
         }
-        print("\(options.rows) rows, medians of \(options.runs) runs")
+        let caches = options.caches
+        print("\(options.rows) rows of \(options.width.properties) properties")
+        print("medians of \(options.runs) runs, caches \(caches.rawValue): \(caches.summary)")
+        print("raw: SQLite with the framework's page cache and pragmas; defaults: SQLite with its own")
         for line in Comparison.table(comparisons) + comparisons.compactMap(\.objectMemory) { print(line) }
+    }
+
+    private static func readNorthwind(_ options: BenchOptions) throws {
+        var all: [NorthwindFigures] = []
+        try NorthwindBench.run(options) { figures in
+            all.append(figures)
+            if let path = options.json { try append(figures.json, to: path) }
+        }
+        let columns = NorthwindData.orderColumns.count
+        print("\(NorthwindData.orderCount) orders with \(columns) columns, \(options.runs) rounds in turns\n")
+        for line in NorthwindFigures.table(all) { print(line) }
     }
 
     private static func compareCrews(_ options: BenchOptions) throws {
         var outcomes: [ConcurrentBench.Outcome] = []
-        try ConcurrentBench(options: options, raw: RawSide.self, framework: FrameworkSide.self).run { outcome in
+        let defaults = options.measuresDefaults ? RawDefaultsSide.self : nil
+        let framework = FrameworkSide.self
+        try ConcurrentBench(options: options, raw: RawSide.self, rawDefaults: defaults, framework: framework).run {
+            outcome in
             outcomes.append(outcome)
             if let path = options.json { try append(outcome.json, to: path) }
         }

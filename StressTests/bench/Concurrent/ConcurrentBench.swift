@@ -1,26 +1,32 @@
 import Foundation
 import LoadFigures
 
-/// Measures what several threads get done, on both sides in turn.
+/// Measures what several threads get done, on all sides in turn.
 struct ConcurrentBench {
     let options: BenchOptions
     let raw: any ConcurrentSide.Type
+    /// The raw side with other settings; `nil` if it is not measured.
+    let rawDefaults: (any ConcurrentSide.Type)?
     let framework: any ConcurrentSide.Type
 
-    /// The results of one crew on both sides.
+    /// The results of one crew on all sides.
     struct Outcome {
         let workload: ConcurrentWorkload
         let size: Crew.Size
         let raw: Throughput
+        let rawDefaults: Throughput?
         let framework: Throughput
 
         /// The outcome as one JSON object.
         var json: String {
             let name = size.writers > 0 ? workload.name : "\(workload.name)/\(size.readers)"
-            let numbers = [
+            var numbers = [
                 ("raw_reads", raw.reads), ("coredata_reads", framework.reads), ("raw_writes", raw.writes),
                 ("coredata_writes", framework.writes),
             ]
+            if let rawDefaults {
+                numbers += [("raw_defaults_reads", rawDefaults.reads), ("raw_defaults_writes", rawDefaults.writes)]
+            }
             let times = [
                 ("raw_read", raw.readTimes), ("coredata_read", framework.readTimes), ("raw_write", raw.writeTimes),
                 ("coredata_write", framework.writeTimes),
@@ -42,12 +48,13 @@ struct ConcurrentBench {
         let folder = options.folder + "/strata-bench-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        try raw.fill(folder, scale: scale)
-        try framework.fill(folder, scale: scale)
+        for side in sides { try side.fill(folder, scale: scale) }
         for workload in options.concurrent {
             for size in workload.crews { try report(try measure(workload, size, folder, scale)) }
         }
     }
+
+    private var sides: [any ConcurrentSide.Type] { [raw] + [rawDefaults].compactMap { $0 } + [framework] }
 
     private func measure(
         _ workload: ConcurrentWorkload,
@@ -55,33 +62,41 @@ struct ConcurrentBench {
         _ folder: String,
         _ scale: Scale
     ) throws -> Outcome {
-        var (rawRuns, frameworkRuns): ([Throughput], [Throughput]) = ([], [])
+        let sides = sides
+        var runs: [[Throughput]] = sides.map { _ in [] }
         for run in 0..<options.runs {
-            // The sides take turns to go first, so that neither always profits from what the other left in the
-            // caches.
-            for isRaw in run % 2 == 0 ? [true, false] : [false, true] {
-                let crew = try (isRaw ? raw : framework).crew(size, in: folder, scale: scale)
-                let throughput = try crew.run(seconds: options.seconds)
-                if isRaw { rawRuns.append(throughput) } else { frameworkRuns.append(throughput) }
+            // The sides take turns to go first, so that none always profits from what another left in the caches.
+            for number in sides.indices.map({ ($0 + run) % sides.count }) {
+                let crew = try sides[number].crew(size, in: folder, scale: scale)
+                runs[number].append(try crew.run(seconds: options.seconds))
             }
         }
         return Outcome(
             workload: workload,
             size: size,
-            raw: Throughput.median(rawRuns),
-            framework: Throughput.median(frameworkRuns)
+            raw: Throughput.median(runs[0]),
+            rawDefaults: rawDefaults == nil ? nil : Throughput.median(runs[1]),
+            framework: Throughput.median(runs[sides.count - 1])
         )
     }
 
     /// The outcomes as lines, with the goals.
     static func lines(_ outcomes: [Outcome]) -> [String] {
         outcomes.flatMap { outcome -> [String] in
-            let (raw, framework) = (outcome.raw, outcome.framework)
+            let (raw, defaults, framework) = (outcome.raw, outcome.rawDefaults, outcome.framework)
             switch outcome.workload {
             case .readersAndWriter:
                 return [
-                    line("W10 reads/s", raw.reads, framework.reads, goal: (framework.reads / raw.reads, 0.3)),
-                    line("W10 writes/s", raw.writes, framework.writes, goal: (framework.writes / raw.writes, 0.6)),
+                    line(
+                        "W10 reads/s",
+                        [raw, defaults, framework].map { $0?.reads },
+                        goal: (framework.reads / raw.reads, 0.3)
+                    ),
+                    line(
+                        "W10 writes/s",
+                        [raw, defaults, framework].map { $0?.writes },
+                        goal: (framework.writes / raw.writes, 0.6)
+                    ),
                     line("W10 ms a read", raw.readTimes, framework.readTimes),
                     line("W10 ms a save", raw.writeTimes, framework.writeTimes),
                 ]
@@ -94,13 +109,16 @@ struct ConcurrentBench {
                 if readers > 2, let two = before.first(where: { $0.size.readers == 2 }) {
                     goal = (framework.reads / two.framework.reads, 0.85)
                 }
-                return [line("W17 reads/s of \(readers)", raw.reads, framework.reads, goal: goal)]
+                return [line("W17 reads/s of \(readers)", [raw, defaults, framework].map { $0?.reads }, goal: goal)]
             }
         }
     }
 
-    private static func line(_ name: String, _ raw: Double, _ framework: Double, goal: (Double, Double)?) -> String {
-        var line = "\(name): raw \(Int(raw)), coredata \(Int(framework)), ratio \(digits(framework / raw))"
+    /// A line about numbers of the raw side, of the raw side with SQLite's own settings, and of the framework.
+    private static func line(_ name: String, _ numbers: [Double?], goal: (Double, Double)?) -> String {
+        let (raw, framework) = (numbers[0] ?? .nan, numbers[2] ?? .nan)
+        let defaults = numbers[1].map { ", defaults \(Int($0))" } ?? ""
+        var line = "\(name): raw \(Int(raw))\(defaults), coredata \(Int(framework)), ratio \(digits(framework / raw))"
         if let (reached, goal) = goal {
             line += ", goal ≥ \(digits(goal)), is \(digits(reached))\(reached < goal ? " missed" : "")"
         }

@@ -2,18 +2,25 @@ import Synchronization
 
 extension RawSide: ConcurrentSide {
     static func crew(_ size: Crew.Size, in folder: String, scale: Scale) throws -> Crew {
-        let path = folder + "/raw.sqlite"
-        let rows = Int64(scale.venues)
+        let (path, settings, rows) = (Self.path(in: folder), Self.settings, Int64(scale.venues))
         return Crew(
-            readers: (0..<size.readers).map { number in { try read(path, rows, UInt64(number), until: $0) } },
-            writers: (0..<size.writers).map { number in { try write(path, rows, UInt64(100 + number), until: $0) } },
+            readers: (0..<size.readers).map { number in { try read(path, settings, rows, UInt64(number), until: $0) } },
+            writers: (0..<size.writers).map { number in
+                { try write(path, settings, rows, UInt64(100 + number), until: $0) }
+            },
             close: {}
         )
     }
 
     /// Each statement is its own transaction, as no other one is open.
-    private static func read(_ path: String, _ rows: Int64, _ seed: UInt64, until isOver: () -> Bool) throws -> Int {
-        let database = try RawDatabase(path: path)
+    private static func read(
+        _ path: String,
+        _ settings: RawSettings,
+        _ rows: Int64,
+        _ seed: UInt64,
+        until isOver: () -> Bool
+    ) throws -> Int {
+        let database = try RawDatabase(path: path, for: .reading, settings: settings)
         let statement = try database.prepare("SELECT \(columns) FROM venue WHERE id = ?")
         var generator = SeededGenerator(seed: seed)
         var (count, checksum) = (0, 0)
@@ -29,8 +36,14 @@ extension RawSide: ConcurrentSide {
         return count
     }
 
-    private static func write(_ path: String, _ rows: Int64, _ seed: UInt64, until isOver: () -> Bool) throws -> Int {
-        let database = try RawDatabase(path: path)
+    private static func write(
+        _ path: String,
+        _ settings: RawSettings,
+        _ rows: Int64,
+        _ seed: UInt64,
+        until isOver: () -> Bool
+    ) throws -> Int {
+        let database = try RawDatabase(path: path, settings: settings)
         let select = try database.prepare("SELECT \(columns) FROM venue WHERE id = ?")
         let update = try database.prepare("UPDATE venue SET price = ?, version = ? WHERE id = ? AND version = ?")
         var generator = SeededGenerator(seed: seed)

@@ -2,13 +2,19 @@ import CoreData
 
 /// A place in a city: the object that most workloads handle.
 @ManagedObject
-final class Venue: NSManagedObject {
+class Venue: NSManagedObject {
     @Managed var name: String
     @Managed var price: Int16
     @Managed var distance: Double
     @Managed var createdAt: Date
     @Managed var favorite: Bool
     @Managed var city: City?
+
+    /// Sets the properties of wider venues, which narrow ones do not have.
+    func fillExtras(_ number: Int) {}
+
+    /// A sum over them.
+    var extraChecksum: Int { 0 }
 }
 
 /// A city with its venues.
@@ -20,8 +26,8 @@ final class City: NSManagedObject {
 
 /// The model, in code: a benchmark has no resources to find.
 enum BenchModel {
-    static func make() -> NSManagedObjectModel {
-        let venue = entity("Venue", Venue.self)
+    static func make(_ width: RowWidth = .narrow) -> NSManagedObjectModel {
+        let venue = entity("Venue", width.venueClass)
         let city = entity("City", City.self)
         let toCity = relationship("city", to: city, maxCount: 1)
         let toVenues = relationship("venues", to: venue, maxCount: 0)
@@ -34,6 +40,13 @@ enum BenchModel {
             attribute("name", .string), price, distance, attribute("createdAt", .date), attribute("favorite", .boolean),
             toCity,
         ]
+        for group in 0..<width.groups {
+            let extras: [(String, NSAttributeDescription.AttributeType)] = [
+                ("note", .string), ("code", .string), ("count", .integer64), ("stock", .integer32),
+                ("amount", .double), ("rate", .double), ("time", .date), ("flag", .boolean),
+            ]
+            venue.properties += extras.map { attribute("\($0.0)\(group)", $0.1) }
+        }
         city.properties = [attribute("name", .string), toVenues]
         venue.indexes = [
             NSFetchIndexDescription(

@@ -5,7 +5,8 @@ struct BenchOptions {
     var only: [Workload] = Workload.allCases
     var concurrent: [ConcurrentWorkload] = ConcurrentWorkload.allCases
     var rows = 100_000
-    var runs = 7
+    var runs: Int { namedRuns ?? (readsNorthwind ? 100 : 7) }
+    private var namedRuns: Int?
     /// How many seconds several threads work in one run.
     var seconds = 5.0
     /// The file that results are appended to, one JSON object a line.
@@ -14,9 +15,21 @@ struct BenchOptions {
     ///
     /// They should lie on the disk that is to be measured.
     var folder = FileManager.default.temporaryDirectory.path
-    /// The workload that this process runs once, on the framework's side only, so that it can print how much memory
-    /// that takes.
-    var child: Workload?
+    /// What the caches hold when the time of a run begins.
+    var caches = CacheState.reopened
+    /// How many properties the rows have.
+    var width = RowWidth.narrow
+    /// Whether the raw side is measured with SQLite's own settings as well.
+    var measuresDefaults = true
+    /// The workload that this process runs once, on one side only, so that it can print how long that takes and how much
+    /// memory.
+    var once: Workload?
+    /// The side that ``once`` and ``prepares`` are about.
+    var side: any Side.Type = FrameworkSide.self
+    /// Whether the orders of Northwind are read, and nothing else.
+    var readsNorthwind = false
+    /// Whether this process only makes the database with which a run of ``once`` begins.
+    var prepares = false
     /// The side whose objects this process weighs, if another process of the benchmark started it for that.
     var weighed: (any Side.Type)?
     /// The part that this process does, if another process of the benchmark started it for that.
@@ -31,21 +44,37 @@ struct BenchOptions {
     var rowCacheBytes: Int?
     var showsHelp = false
 
-    static let help = """
-        Compares the framework with the raw SQLite C API doing the same work, in alternating runs.
+    /// The amounts of everything in the work.
+    var scale: Scale { Scale(venues: rows) }
 
-        Usage: bench [--only W1,W2] [--rows N] [--runs N] [--json FILE] [--folder FOLDER]
+    static let help = """
+        Compares the framework with the raw SQLite C API doing the same work, in alternating runs. The raw side has the
+        page cache and the pragmas of the framework's connections; “defaults” is the raw side with those of SQLite.
+
+        Usage: bench [--only W1,W2] [--rows N] [--runs N] [--caches STATE] [--json FILE] [--folder FOLDER]
+               bench --prepare | --once W2 [--side SIDE] [--rows N] [--caches STATE] --folder FOLDER
+               bench --northwind [--runs N] [--json FILE] [--folder FOLDER]
                bench --store postgresql [--only P1,P2] [--rows N] [--runs N] [--seconds N] [--round-trip MS]
 
           --store postgresql  compare with raw libpq, on the server that STRATA_TEST_POSTGRESQL names
 
           --round-trip MS  lets each round trip to that server take so many milliseconds longer, for both sides
 
-          --only LIST      some of \((Workload.allCases.map(\.name) + ConcurrentWorkload.allCases.map(\.name)).joined(separator: ", ")) (default: all)
+          --northwind      read all orders of Northwind in several forms, each --runs times (default: 100)
+
+          --only LIST      some of them, as in W2,W10 (default: all); their names and what they do are below
           --rows N         venues in the store (default: 100000)
           --runs N         runs of each side; the medians are compared (default: 7)
           --seconds N      how long several threads work at a time (default: 5)
+          --caches STATE   what the caches hold when a run begins (default: reopened)
+                           \(CacheState.allCases.map { "\($0.rawValue): \($0.summary)" }.joined(separator: "; "))
+          --width WIDTH    \(RowWidth.allCases.map { "\($0.rawValue): \($0.properties) properties" }.joined(separator: "; "));
+                           others than narrow with W2 to W6 only (default: narrow)
+          --no-defaults    leave out the raw side with SQLite's own settings
           --json FILE      append one JSON object a line and workload
+          --prepare        only make the database of one side in FOLDER, and leave it there
+          --once NAME      run a workload once on it; print nanoseconds, a checksum, and the peak of memory in bytes
+          --side SIDE      \(OneRun.sides.map(\.name).joined(separator: ", ")) (default: coredata)
           --instrument     let an instrument count what the framework does, to see what that costs
           --row-cache N    bytes of rows that nobody holds that a store's cache keeps
           --folder FOLDER  where the databases go (default: the temporary folder)
@@ -102,19 +131,54 @@ struct BenchOptions {
                 }
                 options.roundTrip = number
             case "--rows": options.rows = try number(of: name, from: 100)
-            case "--runs": options.runs = try number(of: name, from: 1)
+            case "--runs": options.namedRuns = try number(of: name, from: 1)
             case "--json": options.json = try value(of: name)
             case "--folder": options.folder = try value(of: name)
             case "--instrument": options.isInstrumented = true
             case "--row-cache": options.rowCacheBytes = try number(of: name, from: 0)
-            case "--child": options.child = try workload(try value(of: name))
+            case "--caches":
+                let text = try value(of: name)
+                guard let state = CacheState(rawValue: text) else {
+                    throw BenchError("\(name) takes cold, reopened or warm, not “\(text)”")
+                }
+                options.caches = state
+            case "--northwind": options.readsNorthwind = true
+            case "--width":
+                let text = try value(of: name)
+                guard let width = RowWidth(rawValue: text) else {
+                    throw BenchError("\(name) takes narrow, medium or wide, not “\(text)”")
+                }
+                options.width = width
+            case "--no-defaults": options.measuresDefaults = false
+            case "--prepare": options.prepares = true
+            case "--once": options.once = try workload(try value(of: name))
+            case "--side":
+                let text = try value(of: name)
+                guard let named = OneRun.sides.first(where: { $0.name == text }) else {
+                    throw BenchError("There is no side “\(text)”")
+                }
+                options.side = named.side
             case "--weigh": options.weighed = try value(of: name) == "raw" ? RawSide.self : FrameworkSide.self
             case "--part": options.part = ChildPart(rawValue: try value(of: name))
             case "--help", "-h": options.showsHelp = true
             default: throw BenchError("“\(name)” is not an option. --help lists them")
             }
         }
+        if options.width != .narrow { try options.leaveOutOtherWorkloads() }
         return options
+    }
+
+    /// Leaves out what knows narrow rows only, if all was to be measured.
+    private mutating func leaveOutOtherWorkloads() throws {
+        if only.count == Workload.allCases.count, concurrent.count == ConcurrentWorkload.allCases.count {
+            (only, concurrent) = (RowWidth.workloads, [])
+        }
+        let others = only.filter { !RowWidth.workloads.contains($0) }.map(\.name) + concurrent.map(\.name)
+        guard others.isEmpty, postgreSQL == nil, !readsNorthwind else {
+            throw BenchError(
+                "--width \(width.rawValue) is for \(RowWidth.workloads.map(\.name).joined(separator: ", ")) only"
+            )
+        }
     }
 
     private static func workload(_ name: String) throws -> Workload {

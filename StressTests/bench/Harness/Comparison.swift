@@ -1,9 +1,13 @@
 import Foundation
 
-/// The times of a workload on both sides.
+/// The times of a workload on all sides.
 struct Comparison {
     let workload: Workload
+    let width: RowWidth
+    let caches: CacheState
     let raw: [Duration]
+    /// Those of the raw side with SQLite's own settings; empty if they were not measured.
+    let rawDefaults: [Duration]
     let framework: [Duration]
     /// The number of operations in the work, if the time of each is of interest.
     let operations: Int?
@@ -14,6 +18,12 @@ struct Comparison {
     var rawMedian: Double { Self.median(raw) }
     var frameworkMedian: Double { Self.median(framework) }
     var ratio: Double { frameworkMedian / rawMedian }
+    /// The median of the raw side with SQLite's own settings, and the ratio to it; `nil` if it was not measured.
+    var defaults: (median: Double, ratio: Double)? {
+        guard !rawDefaults.isEmpty else { return nil }
+        let median = Self.median(rawDefaults)
+        return (median, frameworkMedian / median)
+    }
 
     /// The nanoseconds of one operation, and the part of them by which it exceeds the raw C API.
     var nanosecondsEach: (all: Double, overRaw: Double)? {
@@ -49,7 +59,12 @@ struct Comparison {
         var members = [
             "\"name\": \"\(workload.name)\"", "\"raw_ms\": \(digits(rawMedian))",
             "\"coredata_ms\": \(digits(frameworkMedian))", "\"ratio\": \(digits(ratio))", "\"runs\": \(raw.count)",
+            "\"caches\": \"\(caches.rawValue)\"", "\"width\": \"\(width.rawValue)\"",
         ]
+        if let defaults {
+            members.append("\"raw_defaults_ms\": \(digits(defaults.median))")
+            members.append("\"ratio_to_defaults\": \(digits(defaults.ratio))")
+        }
         if let nanosecondsEach { members.append("\"each_ns\": \(digits(nanosecondsEach.all))") }
         if let objectBytes {
             members.append("\"object_bytes\": \(objectBytes.framework), \"raw_object_bytes\": \(objectBytes.raw)")
@@ -67,12 +82,18 @@ struct Comparison {
 
     /// The comparisons as a table.
     static func table(_ comparisons: [Comparison]) -> [String] {
-        let header = ["", "work", "raw ms", "coredata ms", "ratio", "goal", "peak RSS"]
+        let header = [
+            "", "work", "caches", "raw ms", "defaults ms", "coredata ms", "ratio", "to defaults", "goal", "peak RSS",
+        ]
+        let goal = 8
         let rows = comparisons.map { comparison in
-            [
-                comparison.workload.name, comparison.workload.summary, digits(comparison.rawMedian),
+            let (defaults, memory) = (comparison.defaults, comparison.peakMemory)
+            return [
+                comparison.workload.name, comparison.workload.summary, comparison.caches.rawValue,
+                digits(comparison.rawMedian), defaults.map { digits($0.median) } ?? "",
                 digits(comparison.frameworkMedian), digits(comparison.ratio),
-                comparison.goal, comparison.peakMemory.map { "\($0 / 1_048_576) MiB" } ?? "unknown",
+                defaults.map { digits($0.ratio) } ?? "", comparison.goal,
+                memory.map { "\($0 / 1_048_576) MiB" } ?? "unknown",
             ]
         }
         let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
@@ -80,7 +101,7 @@ struct Comparison {
             var line = ""
             for (column, cell) in row.enumerated() {
                 let padding = String(repeating: " ", count: widths[column] - cell.count)
-                line += (column == 0 ? "" : "  ") + (column < 2 || column == 5 ? cell + padding : padding + cell)
+                line += (column == 0 ? "" : "  ") + (column < 3 || column == goal ? cell + padding : padding + cell)
             }
             while line.last == " " { line.removeLast() }
             return line

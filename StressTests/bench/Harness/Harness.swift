@@ -1,58 +1,73 @@
 import Foundation
 
-/// Runs both sides in turn and compares them.
+/// Runs all sides in turn and compares them.
 struct Harness {
     let options: BenchOptions
     let raw: any Side.Type
+    /// The raw side with other settings; `nil` if it is not measured.
+    let rawDefaults: (any Side.Type)?
     let framework: any Side.Type
 
-    private var scale: Scale { Scale(venues: options.rows) }
+    private var scale: Scale { options.scale }
 
     /// Measures every workload that the options name, and calls `report` with each comparison.
     func run(report: (Comparison) throws -> Void) throws {
         let folder = try makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         if options.only.contains(where: { !$0.startsEmpty }) {
-            try raw.fill(folder, scale: scale)
-            try framework.fill(folder, scale: scale)
+            for side in sides(of: nil) { try side.fill(folder, scale: scale) }
         }
         for workload in options.only { try report(try compare(workload, in: folder)) }
     }
 
+    /// The sides that do a workload, or any.
+    private func sides(of workload: Workload?) -> [any Side.Type] {
+        let hasDefaults = workload?.opensRawDatabase ?? true
+        return [raw] + (hasDefaults ? [rawDefaults].compactMap { $0 } : []) + [framework]
+    }
+
     private func compare(_ workload: Workload, in folder: String) throws -> Comparison {
-        var rawTimes: [Duration] = []
-        var frameworkTimes: [Duration] = []
+        let sides = sides(of: workload)
+        var times: [[Duration]] = sides.map { _ in [] }
         // The first round warms up the system's page cache and is not counted.
         for round in 0...options.runs {
-            // The sides take turns to go first, so that neither always profits from what the other left in the
-            // caches.
-            let sides = round % 2 == 0 ? [raw, framework] : [framework, raw]
-            var checksums: [Int] = []
-            for side in sides {
-                let sample = try side.run(workload, in: folder, scale: scale)
-                checksums.append(sample.checksum)
-                guard round > 0 else { continue }
-                if side == raw { rawTimes.append(sample.duration) } else { frameworkTimes.append(sample.duration) }
+            // The sides take turns to go first, so that none always profits from what another left in the caches.
+            let order = sides.indices.map { ($0 + round) % sides.count }
+            var checksums = sides.map { _ in 0 }
+            for number in order {
+                let sample = try sample(of: workload, on: sides[number], in: folder)
+                checksums[number] = sample.checksum
+                if round > 0 { times[number].append(sample.duration) }
             }
-            guard checksums[0] == checksums[1] else {
-                throw BenchError("The two sides of \(workload.name) did different work: \(checksums)")
+            guard Set(checksums).count == 1 else {
+                throw BenchError("The sides of \(workload.name) did different work: \(checksums)")
             }
         }
-        let peak = try ResidentMemory.peak(of: workload, in: folder, scale: scale)
+        let peak = try ResidentMemory.peak(of: workload, in: folder, options)
         return Comparison(
             workload: workload,
-            raw: rawTimes,
-            framework: frameworkTimes,
+            width: options.width,
+            caches: workload.canBeRepeated || options.caches == .cold ? options.caches : .reopened,
+            raw: times[0],
+            rawDefaults: sides.count > 2 ? times[1] : [],
+            framework: times[sides.count - 1],
             operations: scale.operations(of: workload),
             peakMemory: peak,
             objectBytes: workload == .readEverything ? try objectBytes(in: folder) : nil
         )
     }
 
+    private func sample(of workload: Workload, on side: any Side.Type, in folder: String) throws -> Sample {
+        guard options.caches == .cold else {
+            return try side.run(workload, in: folder, scale: scale, isWarm: options.caches == .warm)
+        }
+        return try OneRun(inProcessOf: workload, on: side, in: folder, options).sample
+    }
+
     private func objectBytes(in folder: String) throws -> (raw: Int, framework: Int) {
         (
-            try ResidentMemory.bytesPerObject(raw: true, in: folder, scale: scale),
-            try ResidentMemory.bytesPerObject(raw: false, in: folder, scale: scale)
+            try ResidentMemory.bytesPerObject(raw: true, in: folder, options),
+            try ResidentMemory.bytesPerObject(raw: false, in: folder, options)
         )
     }
 

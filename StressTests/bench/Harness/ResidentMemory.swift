@@ -23,7 +23,7 @@ enum ResidentMemory {
     /// The peak of the framework's side of `workload`, on a copy of the database in `folder`.
     ///
     /// A run that only one side makes must not change the database with which both sides go on.
-    static func peak(of workload: Workload, in folder: String, scale: Scale) throws -> Int? {
+    static func peak(of workload: Workload, in folder: String, _ options: BenchOptions) throws -> Int? {
         let copy = folder + "/alone"
         try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: copy) }
@@ -33,22 +33,24 @@ enum ResidentMemory {
                 toPath: copy + "/framework.sqlite"
             )
         }
-        return try numberOfChild(["--child", workload.name, "--rows", "\(scale.venues)", "--folder", copy])
+        let peak = try OneRun(inProcessOf: workload, on: FrameworkSide.self, in: copy, options).peakMemory
+        return peak == 0 ? nil : peak
     }
 
     /// The bytes that a realised object takes on one of the sides.
-    static func bytesPerObject(raw: Bool, in folder: String, scale: Scale) throws -> Int {
-        let arguments = ["--weigh", raw ? "raw" : "coredata", "--rows", "\(scale.venues)", "--folder", folder]
-        return try numberOfChild(arguments) ?? 0
+    static func bytesPerObject(raw: Bool, in folder: String, _ options: BenchOptions) throws -> Int {
+        var arguments = ["--weigh", raw ? "raw" : "coredata", "--rows", "\(options.rows)", "--folder", folder]
+        if options.width != .narrow { arguments += ["--width", options.width.rawValue] }
+        return try numbersOfChild(arguments).first ?? 0
     }
 
     /// The peak of a process that does `part` in a place.
     static func peak(of part: ChildPart, in place: String) throws -> Int? {
-        try numberOfChild(["--part", part.rawValue, "--folder", place])
+        try numbersOfChild(["--part", part.rawValue, "--folder", place]).first
     }
 
-    /// The number that this program prints if it is run with other arguments.
-    private static func numberOfChild(_ arguments: [String]) throws -> Int? {
+    /// The numbers that this program prints if it is run with other arguments.
+    static func numbersOfChild(_ arguments: [String]) throws -> [Int] {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = arguments
@@ -60,6 +62,6 @@ enum ResidentMemory {
         guard process.terminationStatus == 0 else {
             throw BenchError("\(arguments.joined(separator: " ")) failed in a process of its own")
         }
-        return Int(String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+        return String(decoding: text, as: UTF8.self).split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
     }
 }

@@ -18,6 +18,7 @@ enum Workload: String, CaseIterable {
     case insertHistory = "W18"
     case changeHistory = "W18b"
     case batchUpdate = "W7"
+    case batchUpdateOverPlain = "W7b"
     case batchDelete = "W8"
     case batchInsert = "W9"
     case remoteChange = "W19"
@@ -33,9 +34,9 @@ enum Workload: String, CaseIterable {
         switch self {
         case .insert: "insert all rows, one save"
         case .insertInBatches: "insert all rows, a save each 100"
-        case .readEverything: "fetch all rows, read every property, caches cold"
+        case .readEverything: "fetch all rows, read every property"
         case .query: "predicate, order and limit 100, 1,000 times"
-        case .lookUp: "1,000 lookups by ID in random order, caches cold"
+        case .lookUp: "1,000 lookups by ID in random order"
         case .traverse: "the name of each row's to-one, prefetched"
         case .queryOverChanges: "W3 with 1,000 rows changed and not saved"
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
@@ -48,7 +49,8 @@ enum Workload: String, CaseIterable {
         case .aggregate: "sum and count of all rows, then of each city's"
         case .insertHistory: "insert all rows, a save each 100, with a history; against without"
         case .changeHistory: "load, change and save 10,000 rows with a history; against without"
-        case .batchUpdate: "batch update of all rows"
+        case .batchUpdate: "batch update of all rows; both sides count their versions up"
+        case .batchUpdateOverPlain: "the same; the raw side counts no versions"
         case .batchDelete: "batch delete of half of the rows"
         case .batchInsert: "batch insert of all rows"
         case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
@@ -79,6 +81,7 @@ enum Workload: String, CaseIterable {
         case .aggregate: .ratio(1.05)
         case .insertHistory, .changeHistory: .ratio(1.5)
         case .batchUpdate, .batchDelete: .ratio(1.1)
+        case .batchUpdateOverPlain: .ratio(1.3)
         case .batchInsert: .ratio(1.2)
         case .remoteChange: .each(nanoseconds: 10_000_000)
         case .jobQueue: .unset
@@ -95,6 +98,36 @@ enum Workload: String, CaseIterable {
             .jobQueue:
             true
         default: false
+        }
+    }
+}
+
+extension Workload {
+    /// Whether the work saves, on either side.
+    var saves: Bool {
+        switch self {
+        case .readEverything, .query, .lookUp, .traverse, .queryOverChanges, .firstBatch, .openContext, .readProperties,
+            .writeProperties, .aggregate:
+            false
+        default: true
+        }
+    }
+
+    /// Whether the work can be done a second time on the same connection, which has read everything by then.
+    var canBeRepeated: Bool {
+        switch self {
+        case .readEverything, .query, .lookUp, .traverse, .change, .firstBatch, .openContext, .aggregate: true
+        default: false
+        }
+    }
+
+    /// Whether the raw side's settings matter: it works on a database of its own, in this process.
+    var opensRawDatabase: Bool {
+        switch self {
+        case .childSave, .insertHistory, .changeHistory, .migrateInPlace, .migrateInFront, .migrateByPolicy,
+            .remoteChange, .jobQueue, .readProperties, .writeProperties:
+            false
+        default: true
         }
     }
 }
@@ -205,5 +238,13 @@ protocol Side {
     static func bytesPerObject(in folder: String, scale: Scale) throws -> Int
 
     /// Does the work once, in `folder`, in which an earlier run left nothing but the database.
-    static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample
+    ///
+    /// - Parameters:
+    ///   - workload: The work.
+    ///   - folder: Where the databases are.
+    ///   - scale: The amounts of everything.
+    ///   - isWarm: Whether the work is done twice on one connection, if it can be, so that the second time counts.
+    /// - Returns: The time, and a checksum of what was read.
+    /// - Throws: Errors of the database.
+    static func run(_ workload: Workload, in folder: String, scale: Scale, isWarm: Bool) throws -> Sample
 }

@@ -243,7 +243,7 @@ struct PostgreSQLBench {
             try fill(place)
             return (
                 try ResidentMemory.peak(of: .readerOfPostgreSQL, in: place.absoluteString),
-                try ResidentMemory.peak(of: Workload.readEverything, in: folder, scale: scale)
+                try ResidentMemory.peak(of: Workload.readEverything, in: folder, options)
             )
         }
         guard let peak = peaks.0, let other = peaks.1 else { return "; peak RSS unknown" }

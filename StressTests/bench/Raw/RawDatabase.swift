@@ -8,7 +8,7 @@ import Foundation
 final class RawDatabase {
     private let handle: OpaquePointer
 
-    init(path: String) throws {
+    init(path: String, for use: RawUse = .writing, settings: RawSettings = RawSide.settings) throws {
         var handle: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
         guard sqlite3_open_v2(path, &handle, flags, nil) == SQLITE_OK, let handle else {
@@ -19,8 +19,10 @@ final class RawDatabase {
         // Even opening may have to wait, because another connection recovers the log, or is the last one and removes
         // it.
         try execute("PRAGMA busy_timeout = 10000")
+        try execute(settings.whenMade)
         try execute("PRAGMA journal_mode = WAL")
         try execute("PRAGMA synchronous = NORMAL")
+        try execute(settings.whenOpened(for: use))
     }
 
     deinit {
@@ -83,6 +85,10 @@ final class RawStatement {
         }
     }
 
+    func bindNull(at index: Int32) {
+        sqlite3_bind_null(handle, index)
+    }
+
     /// Goes to the next row; `false` at the end.
     @inline(__always)
     func step() throws -> Bool {
@@ -115,8 +121,11 @@ final class RawStatement {
     }
 
     @inline(__always)
-    func text(_ column: Int32) -> String {
-        guard let bytes = sqlite3_column_text(handle, column) else { return "" }
+    func text(_ column: Int32) -> String { optionalText(column) ?? "" }
+
+    @inline(__always)
+    func optionalText(_ column: Int32) -> String? {
+        guard let bytes = sqlite3_column_text(handle, column) else { return nil }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
     }

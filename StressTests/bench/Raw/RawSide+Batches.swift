@@ -1,11 +1,11 @@
 extension RawSide {
-    // MARK: - W7, W8, W9
+    // MARK: - W7, W7b, W8, W9
 
-    static func updateBatch(_ database: RawDatabase) throws -> Sample {
+    static func updateBatch(_ database: RawDatabase, countsVersions: Bool) throws -> Sample {
         let clock = ContinuousClock()
         let start = clock.now
         try database.execute("BEGIN IMMEDIATE")
-        let update = try database.prepare("UPDATE venue SET name = ?, version = version + 1")
+        let update = try database.prepare("UPDATE venue SET name = ?\(countsVersions ? ", version = version + 1" : "")")
         update.bind(VenueSample.newNames[0], at: 1)
         try update.run()
         let count = database.changes

@@ -5,7 +5,7 @@ import Foundation
 extension RawSide {
     static func migrate(_ workload: Workload, in folder: String) throws -> Sample {
         if workload != .migrateByCopy { return try widen(workload == .migrateInFront ? 3 : nil, in: folder) }
-        return try FrameworkSide.withCopy(of: folder + "/raw.sqlite") { path in
+        return try FrameworkSide.withCopy(of: path(in: folder)) { path in
             let clock = ContinuousClock()
             let start = clock.now
             var database: RawDatabase? = try RawDatabase(path: path)

@@ -3,7 +3,7 @@ import Foundation
 /// The work as a program does it with SQLite's C API, with a plain class for each row.
 enum RawSide: Side {
     /// A row in memory.
-    final class Venue {
+    class Venue {
         let id: Int64
         var version: Int64
         var name: String
@@ -32,52 +32,84 @@ enum RawSide: Side {
             self.isFavorite = isFavorite
             self.city = city
         }
+
+        init(_ row: RawStatement) {
+            id = row.integer(0)
+            version = row.integer(1)
+            name = row.text(7)
+            price = Int16(truncatingIfNeeded: row.integer(3))
+            distance = row.double(6)
+            createdAt = Date(timeIntervalSinceReferenceDate: row.double(5))
+            isFavorite = row.integer(2) != 0
+            city = row.integer(4)
+        }
+
+        /// A sum over the values that only wider rows have.
+        var extraChecksum: Int { 0 }
     }
 
     /// The columns and indexes that the framework has for the same model.
-    private static let schema = """
+    private static var schema: String {
+        """
         CREATE TABLE city (id INTEGER PRIMARY KEY, version INTEGER, name VARCHAR);
         CREATE TABLE venue (id INTEGER PRIMARY KEY, version INTEGER, favorite INTEGER, price INTEGER, city INTEGER,
-            createdAt TIMESTAMP, distance FLOAT, name VARCHAR);
+            createdAt TIMESTAMP, distance FLOAT, name VARCHAR\(extraDefinitions));
         CREATE INDEX venue_city ON venue (city);
         CREATE INDEX venue_price_distance ON venue (price, distance);
         """
-    static let columns = "id, version, favorite, price, city, createdAt, distance, name"
+    }
+    static var columns: String { "id, version, favorite, price, city, createdAt, distance, name\(extraNames)" }
+
+    /// The settings of the databases that are opened next.
+    ///
+    /// They are set between two runs only.
+    nonisolated(unsafe) static var settings = RawSettings.same
+
+    static func path(in folder: String) -> String { "\(folder)/\(settings.fileName)" }
 
     static func fill(_ folder: String, scale: Scale) throws {
-        let database = try create(folder + "/raw.sqlite")
+        let database = try create(path(in: folder))
         _ = try insert(into: database, scale: scale, venuesPerSave: scale.venues)
     }
 
-    static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
+    static func run(_ workload: Workload, in folder: String, scale: Scale, isWarm: Bool) throws -> Sample {
         switch workload {
-        case .insert: try insert(in: folder, scale: scale, venuesPerSave: scale.venues)
-        case .insertInBatches: try insert(in: folder, scale: scale, venuesPerSave: Scale.venuesPerBatch)
-        case .remoteChange: try remoteChanges(in: folder)
-        case .jobQueue: try doJobs(in: folder, count: scale.jobs)
-        case .readEverything: try readEverything(try RawDatabase(path: folder + "/raw.sqlite"))
-        case .query: try query(try RawDatabase(path: folder + "/raw.sqlite"))
-        case .lookUp: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
-        case .traverse: try traverse(try RawDatabase(path: folder + "/raw.sqlite"))
-        // The raw side has no notion of a change that is not saved.
-        case .queryOverChanges: try query(try RawDatabase(path: folder + "/raw.sqlite"))
-        case .firstBatch: try readFirstBatch(try RawDatabase(path: folder + "/raw.sqlite"))
-        case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .insert: return try insert(in: folder, scale: scale, venuesPerSave: scale.venues)
+        case .insertInBatches: return try insert(in: folder, scale: scale, venuesPerSave: Scale.venuesPerBatch)
+        case .remoteChange: return try remoteChanges(in: folder)
+        case .jobQueue: return try doJobs(in: folder, count: scale.jobs)
         // Nothing in the C API compares to this. The comparison is the same work with next to nothing registered.
-        case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
-        case .mergeSave: try mergeSave(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
-        case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
-        case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
-        case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
-        case .batchUpdate: try updateBatch(try RawDatabase(path: folder + "/raw.sqlite"))
-        case .batchDelete: try withNewDatabase(in: folder) { try deleteBatch($0, scale: scale) }
-        case .batchInsert: try withNewDatabase(in: folder) { try insertBatch($0, scale: scale) }
-        case .aggregate: try aggregate(try RawDatabase(path: folder + "/raw.sqlite"))
-        case .insertHistory: try FrameworkSide.insertKeepingHistory(false, in: folder, scale: scale)
-        case .changeHistory: try FrameworkSide.changeKeepingHistory(false, in: folder, scale: scale)
-        case .migrateInPlace, .migrateInFront, .migrateByCopy: try migrate(workload, in: folder)
+        case .childSave: return try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
+        case .batchDelete: return try withNewDatabase(in: folder) { try deleteBatch($0, scale: scale) }
+        case .batchInsert: return try withNewDatabase(in: folder) { try insertBatch($0, scale: scale) }
+        case .insertHistory: return try FrameworkSide.insertKeepingHistory(false, in: folder, scale: scale)
+        case .changeHistory: return try FrameworkSide.changeKeepingHistory(false, in: folder, scale: scale)
+        case .migrateInPlace, .migrateInFront, .migrateByCopy: return try migrate(workload, in: folder)
         // The C API has no policies. The comparison reads and writes all objects through contexts.
-        case .migrateByPolicy: try FrameworkSide.copyThroughContexts(in: folder, scale: scale)
+        case .migrateByPolicy: return try FrameworkSide.copyThroughContexts(in: folder, scale: scale)
+        default: break
+        }
+        let database = try RawDatabase(path: path(in: folder), for: workload.saves ? .writing : .reading)
+        if isWarm, workload.canBeRepeated { _ = try work(workload, on: database, scale: scale) }
+        return try work(workload, on: database, scale: scale)
+    }
+
+    /// The work on the database with all rows.
+    private static func work(_ workload: Workload, on database: RawDatabase, scale: Scale) throws -> Sample {
+        switch workload {
+        // The raw side has no notion of a change that is not saved.
+        case .query, .queryOverChanges: try query(database)
+        case .lookUp, .openContext: try lookUp(database, scale: scale)
+        case .traverse: try traverse(database)
+        case .firstBatch: try readFirstBatch(database)
+        case .change: try change(database, scale: scale)
+        case .mergeSave: try mergeSave(database, scale: scale)
+        case .readProperties: try readProperties(database, scale: scale)
+        case .writeProperties: try writeProperties(database, scale: scale)
+        case .batchUpdate: try updateBatch(database, countsVersions: true)
+        case .batchUpdateOverPlain: try updateBatch(database, countsVersions: false)
+        case .aggregate: try aggregate(database)
+        default: try readEverything(database)
         }
     }
 
@@ -103,7 +135,8 @@ enum RawSide: Side {
         let clock = ContinuousClock()
         let start = clock.now
         let insertCity = try database.prepare("INSERT INTO city (id, version, name) VALUES (?, 1, ?)")
-        let insertVenue = try database.prepare("INSERT INTO venue (\(columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+        let places = "?, ?, ?, ?, ?, ?, ?, ?\(extraPlaces)"
+        let insertVenue = try database.prepare("INSERT INTO venue (\(columns)) VALUES (\(places))")
 
         try database.execute("BEGIN IMMEDIATE")
         for city in 0..<scale.cities {
@@ -124,6 +157,7 @@ enum RawSide: Side {
                 insertVenue.bind(venue.createdAt.timeIntervalSinceReferenceDate, at: 6)
                 insertVenue.bind(venue.distance, at: 7)
                 insertVenue.bind(venue.name, at: 8)
+                bindExtras(of: Int(venue.id) - 1, to: insertVenue)
                 try insertVenue.run()
             }
             try database.execute("COMMIT")
@@ -148,19 +182,20 @@ enum RawSide: Side {
     // MARK: - W2, W3, W4, W6, W11, W16
 
     private static func readEverything(_ database: RawDatabase) throws -> Sample {
-        let clock = ContinuousClock()
-        let start = clock.now
-        let statement = try database.prepare("SELECT \(columns) FROM venue")
+        // It goes after the work, so that no side is measured while it frees its objects.
         var venues: [Venue] = []
-        while try statement.step() { venues.append(venue(from: statement)) }
+        return try Sample.measuring {
+            let statement = try database.prepare("SELECT \(columns) FROM venue")
+            while try statement.step() { venues.append(venue(from: statement)) }
 
-        var checksum = 0
-        for venue in venues { checksum &+= Self.checksum(of: venue) }
-        return Sample(duration: clock.now - start, checksum: checksum)
+            var checksum = 0
+            for venue in venues { checksum &+= Self.checksum(of: venue) }
+            return checksum
+        }
     }
 
     static func bytesPerObject(in folder: String, scale: Scale) throws -> Int {
-        let database = try RawDatabase(path: folder + "/raw.sqlite")
+        let database = try RawDatabase(path: path(in: folder), for: .reading)
         return try ResidentMemory.growth(for: scale.venues) {
             let statement = try database.prepare("SELECT \(columns) FROM venue")
             var venues: [Venue] = []
@@ -197,17 +232,17 @@ enum RawSide: Side {
         var generator = SeededGenerator(seed: 4)
         let ids = (0..<scale.lookups).map { _ in Int64.random(in: 1...Int64(scale.venues), using: &generator) }
 
-        let clock = ContinuousClock()
-        let start = clock.now
-        let statement = try database.prepare("SELECT \(columns) FROM venue WHERE id = ?")
-        var checksum = 0
-        for id in ids {
-            statement.bind(id, at: 1)
-            guard try statement.step() else { throw BenchError("There is no venue \(id)") }
-            checksum &+= Self.checksum(of: venue(from: statement))
-            statement.reset()
+        return try Sample.measuring {
+            let statement = try database.prepare("SELECT \(columns) FROM venue WHERE id = ?")
+            var checksum = 0
+            for id in ids {
+                statement.bind(id, at: 1)
+                guard try statement.step() else { throw BenchError("There is no venue \(id)") }
+                checksum &+= Self.checksum(of: venue(from: statement))
+                statement.reset()
+            }
+            return checksum
         }
-        return Sample(duration: clock.now - start, checksum: checksum)
     }
 
     private static func change(_ database: RawDatabase, scale: Scale) throws -> Sample {
@@ -271,54 +306,48 @@ enum RawSide: Side {
 
     private static func readProperties(_ database: RawDatabase, scale: Scale) throws -> Sample {
         let venues = try held(database, scale: scale)
-        let clock = ContinuousClock()
-        let start = clock.now
-        var checksum = 0
-        for _ in 0..<Scale.rounds {
-            for venue in venues {
-                for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+        return Sample.measuring {
+            var checksum = 0
+            for _ in 0..<Scale.rounds {
+                for venue in venues {
+                    for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+                }
             }
+            return checksum
         }
-        return Sample(duration: clock.now - start, checksum: checksum)
     }
 
     private static func writeProperties(_ database: RawDatabase, scale: Scale) throws -> Sample {
         let venues = try held(database, scale: scale)
         let names = VenueSample.newNames
-        let clock = ContinuousClock()
-        let start = clock.now
-        for _ in 0..<Scale.rounds {
-            for venue in venues {
-                for step in 0..<Scale.repetitions {
-                    venue.name = names[step & 1]
-                    venue.price = Int16(truncatingIfNeeded: step)
-                    venue.distance = Double(step)
-                    venue.createdAt = Date(timeIntervalSinceReferenceDate: Double(step))
-                    venue.isFavorite = step & 1 == 0
+        let duration = measuredWork {
+            for _ in 0..<Scale.rounds {
+                for venue in venues {
+                    for step in 0..<Scale.repetitions {
+                        venue.name = names[step & 1]
+                        venue.price = Int16(truncatingIfNeeded: step)
+                        venue.distance = Double(step)
+                        venue.createdAt = Date(timeIntervalSinceReferenceDate: Double(step))
+                        venue.isFavorite = step & 1 == 0
+                    }
                 }
             }
         }
-        let duration = clock.now - start
         return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ attributeChecksum(of: $1) })
     }
 
     @inline(__always)
     static func venue(from statement: RawStatement) -> Venue {
-        Venue(
-            id: statement.integer(0),
-            version: statement.integer(1),
-            name: statement.text(7),
-            price: Int16(truncatingIfNeeded: statement.integer(3)),
-            distance: statement.double(6),
-            createdAt: Date(timeIntervalSinceReferenceDate: statement.double(5)),
-            isFavorite: statement.integer(2) != 0,
-            city: statement.integer(4)
-        )
+        switch RowWidth.current {
+        case .narrow: Venue(statement)
+        case .medium: MediumVenue(statement)
+        case .wide: WideVenue(statement)
+        }
     }
 
     @inline(__always)
     static func checksum(of venue: Venue) -> Int {
-        attributeChecksum(of: venue) &+ (venue.city == 0 ? 0 : 1)
+        attributeChecksum(of: venue) &+ (venue.city == 0 ? 0 : 1) &+ venue.extraChecksum
     }
 
     @inline(__always)

@@ -1,0 +1,12 @@
+/// The forms in which the orders are read.
+enum NorthwindForm: String, CaseIterable {
+    case structures = "raw, a struct for each row"
+    case classes = "raw, an object for each row"
+    case newContext = "Strata, a new context each time"
+    case keptContext = "Strata, context and objects kept"
+    case batches = "Strata, `batchedResults`, 1,000 at a time"
+    case rows = "Strata, `rows(for:)`, 1,000 at a time"
+    case dictionaries = "Strata, dictionaries"
+
+    var usesFramework: Bool { self != .structures && self != .classes }
+}
