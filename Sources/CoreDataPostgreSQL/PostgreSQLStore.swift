@@ -230,14 +230,14 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 
     // MARK: - Tools
 
-    /// The faults of a store, one sentence each; see ``PostgreSQLVerification``.
+    /// The faults of a store, one sentence each; see ``PostgreSQLVerifier``.
     package static func problems(
         at url: URL,
         _ model: NSManagedObjectModel,
         configuration: String? = nil
     ) throws -> [String] {
         try model.tryFreeze()
-        return try PostgreSQLVerification.problems(
+        return try PostgreSQLVerifier.problems(
             at: database(url),
             model.frozen.schema,
             configuration: configuration == defaultConfigurationName ? nil : configuration

@@ -48,11 +48,14 @@ extension InMemoryContents {
                     let next = row.copy()
                     for attribute in attributes {
                         if case .now? = attribute.source, !isWritten { continue }
-                        next.setDerived(value(of: attribute.source, row, key, permanent), attribute.slot)
+                        next.setDerived(
+                            value(of: attribute.source, in: row, key: key, permanent: permanent),
+                            attribute.slot
+                        )
                     }
                     guard !attributes.allSatisfy({ next.hasSameValue(as: row, in: $0.slot) }) else { continue }
-                    next.settle(key, version: versions[root]?[key], permanent)
-                    enter(next, key, permanent)
+                    next.setStored(key: key, version: versions[root]?[key], permanent: permanent)
+                    enter(next, key: key, permanent: permanent)
                     // Attributes that are derived from a derived attribute are updated in the next round.
                     outdated.add(key, root: root)
                     changed[root, default: [:]][key] = next
@@ -64,9 +67,9 @@ extension InMemoryContents {
 
     private func value(
         of source: DerivedSource?,
-        _ row: Row,
-        _ key: Int64,
-        _ permanent: KeyMap<Int64>
+        in row: Row,
+        key: Int64,
+        permanent: KeyMap<Int64>
     ) -> PredicateValue {
         switch source {
         case nil: return .null
@@ -90,7 +93,7 @@ extension InMemoryContents {
     // MARK: - What a change makes out of date
 
     /// Notes the rows whose derived attributes become out of date when a row is entered or removed.
-    package mutating func outdateDependants(of old: Row?, _ new: Row?, _ key: Int64, _ permanent: KeyMap<Int64>) {
+    package mutating func outdateDependants(of old: Row?, new: Row?, key: Int64, permanent: KeyMap<Int64>) {
         guard let derived, let layout = (new ?? old)?.layout else { return }
         func differs(_ attribute: Slot?) -> Bool {
             guard let attribute else { return false }
@@ -116,7 +119,7 @@ extension InMemoryContents {
 
 extension Row {
     /// Sets the key, the version and the references that the save will set in the row that was handed over.
-    package func settle(_ key: Int64, version: Int64?, _ permanent: KeyMap<Int64>) {
+    package func setStored(key: Int64, version: Int64?, permanent: KeyMap<Int64>) {
         setKey(key)
         if let version { setVersion(version) }
         setStamp(CoarseClock.now)

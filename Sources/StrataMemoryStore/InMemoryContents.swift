@@ -24,7 +24,7 @@ package struct InMemoryContents: Sendable {
     /// The rows that hold each value of the constrained attributes.
     package private(set) var uniques: UniqueIndexes
     /// The derived attributes; `nil` if the model has none.
-    package let derived: DerivedAttributes?
+    package let derived: DerivedPlan?
     /// The rows whose derived attributes ``updateDerived(_:versions:)`` has not examined yet.
     package var outdated = OutdatedRows()
 
@@ -48,7 +48,7 @@ package struct InMemoryContents: Sendable {
     /// The empty contents of a store with these entities.
     package init(_ schema: Schema?) {
         uniques = UniqueIndexes(schema)
-        derived = DerivedAttributes(schema)
+        derived = DerivedPlan(schema)
     }
 
     package mutating func reserve(_ count: Int, _ root: Int) -> Range<Int64> {
@@ -103,7 +103,7 @@ package struct InMemoryContents: Sendable {
         }
     }
 
-    private mutating func point(_ row: Row, _ key: Int64, _ isThere: Bool, _ permanent: KeyMap<Int64>) {
+    private mutating func setReferences(of row: Row, key: Int64, isThere: Bool, permanent: KeyMap<Int64>) {
         for slot in row.layout.referenceSlots {
             guard let relationship = slot.relationship, let reference = row.reference(slot) else { continue }
             let name = RelationshipKey(relationship)
@@ -123,43 +123,43 @@ package struct InMemoryContents: Sendable {
     /// Enters a row.
     ///
     /// It replaces an earlier row with the same key.
-    package mutating func put(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
-        enter(row, key, permanent)
+    package mutating func put(_ row: Row, key: Int64, permanent: KeyMap<Int64>) {
+        enter(row, key: key, permanent: permanent)
         if derived != nil { outdated.add(key, root: row.layout.rootNumber, isWritten: true) }
     }
 
     /// Enters a row whose derived attributes do not change.
-    package mutating func enter(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
+    package mutating func enter(_ row: Row, key: Int64, permanent: KeyMap<Int64>) {
         let root = row.layout.rootNumber
         var table = rows.removeValue(forKey: root) ?? PersistentMap()
         let old = table[key]
         table.set(row, for: key)
         rows[root] = table
         if let old {
-            point(old, key, false, permanent)
+            setReferences(of: old, key: key, isThere: false, permanent: permanent)
             uniques.remove(old, key)
         }
-        point(row, key, true, permanent)
+        setReferences(of: row, key: key, isThere: true, permanent: permanent)
         uniques.insert(row, key)
-        if derived != nil { outdateDependants(of: old, row, key, permanent) }
+        if derived != nil { outdateDependants(of: old, new: row, key: key, permanent: permanent) }
     }
 
     private mutating func apply(
         _ change: ToManyChange,
-        _ owner: Int64,
-        _ resolved: (ObjectReference) -> ObjectReference
+        to owner: Int64,
+        resolved: (ObjectReference) -> ObjectReference
     ) {
         let relationship = change.relationship.relationship
         let inverse = relationship.inverse
         if inverse == nil || inverse?.isToMany == true {
             let ownerReference = ObjectReference(key: owner, entity: change.owner.entity)
             for member in change.removed.map(resolved) {
-                link(relationship, owner, member, false)
-                if let inverse { link(inverse, member.key, ownerReference, false) }
+                link(relationship, of: owner, to: member, isThere: false)
+                if let inverse { link(inverse, of: member.key, to: ownerReference, isThere: false) }
             }
             for member in change.added.map(resolved) {
-                link(relationship, owner, member, true)
-                if let inverse { link(inverse, member.key, ownerReference, true) }
+                link(relationship, of: owner, to: member, isThere: true)
+                if let inverse { link(inverse, of: member.key, to: ownerReference, isThere: true) }
             }
         }
         guard let order = change.order else { return }
@@ -171,9 +171,9 @@ package struct InMemoryContents: Sendable {
 
     private mutating func link(
         _ relationship: Relationship,
-        _ owner: Int64,
-        _ member: ObjectReference,
-        _ isThere: Bool
+        of owner: Int64,
+        to member: ObjectReference,
+        isThere: Bool
     ) {
         let name = RelationshipKey(relationship)
         // The context does not remove a deleted member from a relationship without an inverse, so it is left out here.
@@ -184,13 +184,13 @@ package struct InMemoryContents: Sendable {
         if !members.isEmpty { map.set(members, for: owner) }
         memberships[name] = map
         if derived != nil { outdated.add(owner, root: name.ownerRoot) }
-        if relationship.inverse == nil { own(name, owner, member.key, isThere) }
+        if relationship.inverse == nil { setOwner(by: name, owner: owner, of: member.key, isThere: isThere) }
     }
 
     /// Notes the owner of a member of a relationship without an inverse.
     ///
     /// The last owner that took the member has it.
-    private mutating func own(_ name: RelationshipKey, _ owner: Int64, _ member: Int64, _ isThere: Bool) {
+    private mutating func setOwner(by name: RelationshipKey, owner: Int64, of member: Int64, isThere: Bool) {
         var map = owners.removeValue(forKey: name) ?? PersistentMap()
         let known = map[member]
         if isThere {
@@ -209,9 +209,9 @@ package struct InMemoryContents: Sendable {
     package mutating func removeRow(_ key: Int64, _ layout: EntityLayout) {
         guard let old = rows[layout.rootNumber]?[key] else { return }
         rows[layout.rootNumber]?.remove(key)
-        point(old, key, false, KeyMap())
+        setReferences(of: old, key: key, isThere: false, permanent: KeyMap())
         uniques.remove(old, key)
-        if derived != nil { outdateDependants(of: old, nil, key, KeyMap()) }
+        if derived != nil { outdateDependants(of: old, new: nil, key: key, permanent: KeyMap()) }
         for name in owners.keys where name.destinationRoot == layout.rootNumber {
             guard let owner = owners[name]?.remove(key) else { continue }
             memberships[name]?[owner]?.remove(key)
@@ -227,7 +227,7 @@ package struct InMemoryContents: Sendable {
                 continue
             }
             let owner = ObjectReference(key: key, entity: old.layout.number)
-            members.forEach { member, _ in link(inverse, member, owner, false) }
+            members.forEach { member, _ in link(inverse, of: member, to: owner, isThere: false) }
         }
     }
 
@@ -236,14 +236,14 @@ package struct InMemoryContents: Sendable {
     /// The rows that another context has changed or deleted, including those that relationships lead to.
     package func findVersionConflicts(_ changes: StoreChanges) -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
-        func check(_ layout: EntityLayout, _ key: Int64, _ version: Int64) {
+        func check(_ layout: EntityLayout, key: Int64, version: Int64) {
             let stored = rows[layout.rootNumber]?[key]
             guard stored?.version != version else { return }
             conflicts.append(.version(layout: layout, key: key, baseVersion: version, persisted: stored))
         }
-        for update in changes.updated { check(update.row.layout, update.row.key, update.baseVersion) }
-        for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
-        for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
+        for update in changes.updated { check(update.row.layout, key: update.row.key, version: update.baseVersion) }
+        for deletion in changes.deleted { check(deletion.layout, key: deletion.key, version: deletion.baseVersion) }
+        for lock in changes.locked { check(lock.layout, key: lock.key, version: lock.baseVersion) }
         for row in changes.inserted where StoreChanges.isRevived(row) {
             guard let stored = rows[row.layout.rootNumber]?[row.key] else { continue }
             if FaultGuard.revivalCheck.isOff { continue }
@@ -277,14 +277,14 @@ package struct InMemoryContents: Sendable {
             result.insertedKeys.append(key)
         }
         for deletion in changes.deleted { removeRow(deletion.key, deletion.layout) }
-        for update in changes.updated { put(update.row, update.row.key, permanent) }
-        for (row, key) in zip(changes.inserted, result.insertedKeys) { put(row, key, permanent) }
+        for update in changes.updated { put(update.row, key: update.row.key, permanent: permanent) }
+        for (row, key) in zip(changes.inserted, result.insertedKeys) { put(row, key: key, permanent: permanent) }
         func resolved(_ reference: ObjectReference) -> ObjectReference {
             ObjectReference(key: permanent[reference.key] ?? reference.key, entity: reference.entity)
         }
-        for change in changes.toMany { apply(change, resolved(change.owner).key, resolved) }
+        for change in changes.toMany { apply(change, to: resolved(change.owner).key, resolved: resolved) }
         for deletion in changes.deleted {
-            result.replaceReread(releaseLateReferences(of: deletion, changes, result, permanent))
+            result.replaceReread(releaseLateReferences(of: deletion, in: changes, result: result, permanent: permanent))
         }
         if derived != nil, derives {
             result.replaceReread(updateDerived(permanent, versions: changes.versions(result)))
@@ -301,9 +301,9 @@ package struct InMemoryContents: Sendable {
     /// - Returns: The rows as they are now.
     private mutating func releaseLateReferences(
         of deletion: RowDeletion,
-        _ changes: StoreChanges,
-        _ result: StoreSaveResult,
-        _ permanent: KeyMap<Int64>
+        in changes: StoreChanges,
+        result: StoreSaveResult,
+        permanent: KeyMap<Int64>
     ) -> [Row] {
         var released: [Row] = []
         var versions: [Int: [Int64: Int64]]?
@@ -322,8 +322,8 @@ package struct InMemoryContents: Sendable {
                 // changes.
                 let known = versions ?? changes.versions(result)
                 versions = known
-                row.settle(key, version: known[root]?[key] ?? old.version + 1, permanent)
-                put(row, key, permanent)
+                row.setStored(key: key, version: known[root]?[key] ?? old.version + 1, permanent: permanent)
+                put(row, key: key, permanent: permanent)
                 released.append(row)
             }
         }

@@ -68,10 +68,10 @@ package final class MemoryEngine: InMemoryRows {
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         try FaultPoint.batchBegan.reach()
         // Handlers are called before the turn is taken.
-        let given = try InMemoryBatch.givenRows(of: batch)
+        let given = try BatchTransaction.givenRows(of: batch)
         try turn.takeAlone {
             if isRetired.load(ordering: .relaxed) { throw closedError }
-            var work = InMemoryBatch(batch, snapshot)
+            var work = BatchTransaction(batch, snapshot)
             // As in a save, a refused batch changes nothing.
             try work.run(given)
             try FaultPoint.batchWritten.reach()

@@ -67,7 +67,7 @@ package struct UniqueIndexes: Sendable {
                 guard let row = rows[key], byEntity[row.layout.number].contains(index), let hash = hash(row, constraint)
                 else { continue }
                 let same = (holders[index][hash] ?? []).filter { other in
-                    rows[other].map { hasSameValues($0, row, constraint) } ?? false
+                    rows[other].map { hasSameValues($0, as: row, in: constraint) } ?? false
                 }
                 guard same.count > 1 else { continue }
                 seen.formUnion(same)
@@ -92,7 +92,7 @@ package struct UniqueIndexes: Sendable {
             let constraint = constraints[index]
             guard let hash = hash(row, constraint) else { return nil }
             let same = (holders[index][hash] ?? []).lazy.compactMap { rows[$0] }
-                .first { hasSameValues($0, row, constraint) }
+                .first { hasSameValues($0, as: row, in: constraint) }
             return same.map { (constraint.slots.map(\.name), $0) }
         }
     }
@@ -123,7 +123,7 @@ package struct UniqueIndexes: Sendable {
         return Int64(hasher.finalize())
     }
 
-    private func hasSameValues(_ left: Row, _ right: Row, _ constraint: Constraint) -> Bool {
+    private func hasSameValues(_ left: Row, as right: Row, in constraint: Constraint) -> Bool {
         constraint.slots.allSatisfy { left.hasSameValue(as: right, in: $0) }
     }
 }

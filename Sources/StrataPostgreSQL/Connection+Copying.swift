@@ -10,7 +10,7 @@ extension Connection {
     ///   - body: Makes the rows, and hands them to the function that it is given. The server works on them meanwhile.
     /// - Throws: ``PostgreSQLError``, and what `body` throws. The transaction has to be rolled back then.
     package func copy(_ sql: String, _ body: (_ send: (CopiedRows) throws -> Void) throws -> Void) throws {
-        try settle()
+        try readPostedAnswers()
         try requireUsable()
         onStatement?(sql)
         guard PQsendQuery(handle, sql) == 1 else { throw lost() }

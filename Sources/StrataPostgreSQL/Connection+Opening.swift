@@ -47,7 +47,7 @@ extension Connection {
                 return connection
             } catch let error as PostgreSQLError where error.kind != .misuse {
                 // If the host had too little time to answer, it may still be a good one.
-                if error.kind == .deadline, share >= tellingWait { HostChoices.noteSilence(choice) }
+                if error.kind == .deadline, share >= tellingWait { HostChoices.addSilent(choice) }
                 failure = error
             }
         }

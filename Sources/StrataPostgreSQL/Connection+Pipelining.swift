@@ -47,7 +47,7 @@ extension Connection {
             if let begun { return begun }
         }
         // Nothing is committed before the server behind the connection is known.
-        if unreviewed != nil, sql == "COMMIT" { try settle() }
+        if unreviewed != nil, sql == "COMMIT" { try readPostedAnswers() }
         return try postAlone(sql, parameters, isKept: isKept, mayWait: mayWait)
     }
 
@@ -118,46 +118,46 @@ extension Connection {
     /// statements.
     package func answer(_ statement: PostedStatement) throws -> QueryResult {
         if statement.result == nil {
-            // If nothing was posted since, all answers are taken, which ends the pipeline.
+            // If nothing was posted since, all answers are read, which ends the pipeline.
             let isRequested = requested < posted.count && posted.prefix(requested).contains { $0 === statement }
-            if isRequested { try takeRequested() } else { try settle() }
+            if isRequested { try readRequestedAnswers() } else { try readPostedAnswers() }
         }
         guard let result = statement.result else { throw noAnswer }
         return result
     }
 
-    /// Takes the answers that were requested.
+    /// Reads the answers that were requested.
     ///
-    /// The answers to statements that were posted since are taken later.
-    private func takeRequested() throws {
+    /// The answers to statements that were posted since are read later.
+    private func readRequestedAnswers() throws {
         let statements = posted.prefix(requested)
         posted.removeFirst(requested)
         requested = 0
         try requireUsable()
-        if let failure = try take(statements) { throw failure }
+        if let failure = try readAnswers(to: statements) { throw failure }
     }
 
-    /// Takes the answers to all statements that were posted.
+    /// Reads the answers to all statements that were posted.
     ///
     /// - Throws: The error of the first statement that failed.
-    package func settle() throws {
+    package func readPostedAnswers() throws {
         guard hasPosted else { return }
-        let statements = takePosted()
+        let statements = removePosted()
         try requireUsable()
         guard PQpipelineSync(handle) == 1 else { throw lost() }
-        let failure = try take(statements)
+        let failure = try readAnswers(to: statements)
         try leavePipeline(failure)
         try reviewPosted(failure)
         if let failure { throw failure }
     }
 
-    /// The posted statements; the caller takes their answers.
-    func takePosted() -> ArraySlice<PostedStatement> {
+    /// Removes and returns the posted statements; the caller reads their answers.
+    func removePosted() -> ArraySlice<PostedStatement> {
         defer { (posted, requested) = ([], 0) }
         return posted[...]
     }
 
-    /// Takes the end of the pipeline, after the answers to all that was sent.
+    /// Reads the end of the pipeline, after the answers to all that was sent.
     ///
     /// - Parameter failure: The error of one of these statements.
     /// - Throws: That error, or ``PostgreSQLError`` if the connection was lost, when the end does not arrive.
@@ -167,20 +167,20 @@ extension Connection {
         else { throw failure ?? lost() }
     }
 
-    /// Takes the answers to statements.
+    /// Reads the answers to statements.
     ///
     /// - Returns: The error of the first statement that failed.
-    func take(_ statements: ArraySlice<PostedStatement>) throws -> PostgreSQLError? {
+    func readAnswers(to statements: ArraySlice<PostedStatement>) throws -> PostgreSQLError? {
         var failure: PostgreSQLError?
         for statement in statements {
-            if let key = statement.preparing, try take(&failure) == nil { forget(key, after: failure) }
-            statement.result = try take(&failure)
+            if let key = statement.preparing, try readAnswer(after: &failure) == nil { forget(key, after: failure) }
+            statement.result = try readAnswer(after: &failure)
         }
         return failure
     }
 
     /// The answer to one message; `nil` if it failed, or if an earlier one did.
-    func take(_ failure: inout PostgreSQLError?) throws -> QueryResult? {
+    func readAnswer(after failure: inout PostgreSQLError?) throws -> QueryResult? {
         var answer: QueryResult?
         while let result = try nextResult(after: failure) {
             switch PQresultStatus(result.result) {
@@ -197,7 +197,7 @@ extension Connection {
     ///
     /// Errors of statements that were posted in it are ignored.
     package func rollback() throws {
-        if hasPosted { try? settle() }
+        if hasPosted { try? readPostedAnswers() }
         try command("ROLLBACK")
     }
 }

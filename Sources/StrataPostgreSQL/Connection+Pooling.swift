@@ -27,9 +27,9 @@ package struct TransactionPrelude {
         self.review = review
     }
 
-    fileprivate func accepts(_ answer: QueryResult) -> Bool { review == nil || Self.told(answer) == accepted }
+    fileprivate func accepts(_ answer: QueryResult) -> Bool { review == nil || Self.reviewed(in: answer) == accepted }
 
-    fileprivate static func told(_ answer: QueryResult) -> String? {
+    fileprivate static func reviewed(in answer: QueryResult) -> String? {
         answer.rowCount == 1 ? answer[0].optionalString(answer.columnCount - 1) : nil
     }
 }
@@ -42,8 +42,8 @@ extension Connection {
     /// In that case the process number that the connection was given differs from that of the process which works for
     /// it.
     package func isBehindPooler() throws -> Bool {
-        let told = try command("SELECT pg_catalog.pg_backend_pid()")
-        return told.rowCount == 1 && told[0].string(0) != String(PQbackendPID(handle))
+        let found = try command("SELECT pg_catalog.pg_backend_pid()")
+        return found.rowCount == 1 && found[0].string(0) != String(PQbackendPID(handle))
     }
 
     /// Begins each transaction with the prelude from now on, and prepares no statements.
@@ -96,7 +96,7 @@ extension Connection {
             unreviewed = nil
             let statement = try postAlone(sql, parameters)
             let outcome = Result { try answer(statement) }
-            guard !isBroken, let first, let told = try? answer(first), let prelude, !prelude.accepts(told) else {
+            guard !isBroken, let first, let found = try? answer(first), let prelude, !prelude.accepts(found) else {
                 return try outcome.get()
             }
             // The transaction ended before its prelude was reviewed. So the server is reviewed in another transaction,
@@ -110,7 +110,7 @@ extension Connection {
     private func review(_ answer: QueryResult) throws {
         guard let prelude, !prelude.accepts(answer) else { return }
         try prelude.review?(self)
-        self.prelude?.accepted = TransactionPrelude.told(answer)
+        self.prelude?.accepted = TransactionPrelude.reviewed(in: answer)
     }
 
     /// Reviews the prelude of a transaction whose first statements are answered now.
@@ -120,8 +120,8 @@ extension Connection {
     func reviewPosted(_ failure: PostgreSQLError?) throws {
         guard let first = unreviewed else { return }
         unreviewed = nil
-        guard !isBroken, let told = try? answer(first), let prelude, !prelude.accepts(told) else { return }
-        if failure == nil, !isIdle { return try review(told) }
+        guard !isBroken, let found = try? answer(first), let prelude, !prelude.accepts(found) else { return }
+        if failure == nil, !isIdle { return try review(found) }
         // The statement has failed, and the change of the server may be the reason.
         if !isIdle { try commandAlone("ROLLBACK") }
         try look()

@@ -48,7 +48,7 @@ extension Connection {
     /// - Throws: ``PostgreSQLError`` if the connection was lost.
     func dropSuperfluous() throws {
         guard prepared.hasSuperfluous, isIdle, PQpipelineStatus(handle) == PQ_PIPELINE_OFF else { return }
-        let drops = prepared.hasUnknown ? ["DEALLOCATE ALL"] : prepared.takeSuperfluous().map { "DEALLOCATE \($0)" }
+        let drops = prepared.hasUnknown ? ["DEALLOCATE ALL"] : prepared.removeSuperfluous().map { "DEALLOCATE \($0)" }
         if prepared.hasUnknown { prepared.forgetAll() }
         do {
             try commandAlone(drops.joined(separator: "; "))

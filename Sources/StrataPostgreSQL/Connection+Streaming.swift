@@ -18,7 +18,7 @@ extension Connection {
         _ sql: String,
         _ parameters: [PostgreSQLValue] = [],
         mostRows: Int? = nil,
-        _ body: (ResultRow) throws -> Bool
+        body: (ResultRow) throws -> Bool
     ) throws {
         if let mostRows, mostRows <= Self.mostHeldRows {
             let result = try query(sql, parameters)
@@ -26,11 +26,11 @@ extension Connection {
             return
         }
         // Otherwise the prelude would be in the pipeline of the statement.
-        if unreviewed != nil { try settle() }
+        if unreviewed != nil { try readPostedAnswers() }
         guard !needsPrelude else {
             try command("BEGIN")
-            do { try each(sql, parameters, body) } catch {
-                settleCancel()
+            do { try each(sql, parameters, body: body) } catch {
+                awaitCancel()
                 if !isBroken { try? rollback() }
                 throw error
             }
@@ -41,12 +41,12 @@ extension Connection {
         try requireUsable()
         var hasRows = false
         do {
-            try stream(sql, parameters, &hasRows, body)
+            try stream(sql, binding: parameters, hasRows: &hasRows, body)
         } catch let error as PostgreSQLError where error.isStale && !isBroken {
             forgetPrepared()
             // If a transaction is open, then the error has ended it as well.
             guard isIdle, !hasRows else { throw error }
-            try stream(sql, parameters, &hasRows, body)
+            try stream(sql, binding: parameters, hasRows: &hasRows, body)
         }
     }
 
@@ -58,15 +58,15 @@ extension Connection {
     ///   - sql: The statement.
     ///   - parameters: Its values.
     ///   - hasRows: Becomes true once a row was handed out.
-    ///   - body: The function that ``each(_:_:mostRows:_:)`` takes.
+    ///   - body: The function that ``each(_:_:mostRows:body:)`` takes.
     /// - Throws: ``PostgreSQLError``, and what `body` throws.
     private func stream(
         _ sql: String,
-        _ parameters: [PostgreSQLValue],
-        _ hasRows: inout Bool,
+        binding parameters: [PostgreSQLValue],
+        hasRows: inout Bool,
         _ body: (ResultRow) throws -> Bool
     ) throws {
-        let earlier = takePosted()
+        let earlier = removePosted()
         let isPiped = !earlier.isEmpty || isNew(sql, parameters)
         if isPiped, earlier.isEmpty {
             try dropSuperfluous()
@@ -76,8 +76,8 @@ extension Connection {
         var refusal: PostgreSQLError?
         if isPiped {
             guard PQpipelineSync(handle) == 1 else { throw lost() }
-            refusal = try take(earlier)
-            if let preparing, try take(&refusal) == nil { forget(preparing, after: refusal) }
+            refusal = try readAnswers(to: earlier)
+            if let preparing, try readAnswer(after: &refusal) == nil { forget(preparing, after: refusal) }
         }
         var failure: (any Error)? = refusal
         // In a pipeline libpq applies this mode to the statement whose answer comes next, and leaves it at the end of
@@ -110,7 +110,7 @@ extension Connection {
             }
         }
         if isPiped { try leavePipeline(failure) }
-        if !wantsMore { settleCancel() }
+        if !wantsMore { awaitCancel() }
         if let failure { throw failure }
     }
 }

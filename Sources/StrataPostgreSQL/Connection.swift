@@ -113,7 +113,7 @@ package final class Connection: @unchecked Sendable {
         let name = preparedName(sql, parameters)
         let isNew = name == nil && preparesStatements
         do {
-            return isNew ? try answer(try post(sql, parameters)) : try run(sql, parameters, name)
+            return isNew ? try answer(try post(sql, parameters)) : try run(sql, binding: parameters, name: name)
         } catch let error as PostgreSQLError
             where error.isStale && (!isNew || error.isNameTaken) && isIdle && !isBroken
         {
@@ -125,7 +125,7 @@ package final class Connection: @unchecked Sendable {
     /// Runs a statement without parameters that is not kept, such as BEGIN or one that creates a table.
     @discardableResult
     package func command(_ sql: String) throws -> QueryResult {
-        try settle()
+        try readPostedAnswers()
         return needsPrelude && sql.hasPrefix("BEGIN") ? try begin(sql) : try commandAlone(sql)
     }
 
@@ -139,15 +139,15 @@ package final class Connection: @unchecked Sendable {
     }
 
     /// Waits for a cancel that is under way, so that it does not hit a later statement.
-    package func settleCancel() {
+    package func awaitCancel() {
         guard !isBroken else { return }
-        if !canceller.settle(timeout: min(patience, Self.cancelPatience)) { isBroken = true }
+        if !canceller.awaitCancels(timeout: min(patience, Self.cancelPatience)) { isBroken = true }
     }
 
     /// How many seconds a server may take to stop a cancelled statement before the connection is given up.
     private static let cancelPatience = 5.0
 
-    private func run(_ sql: String, _ parameters: [PostgreSQLValue], _ name: String?) throws -> QueryResult {
+    private func run(_ sql: String, binding parameters: [PostgreSQLValue], name: String?) throws -> QueryResult {
         try requireUsable()
         try send(sql, parameters, as: name)
         staysInSingleRowMode = false
@@ -362,7 +362,7 @@ package final class Connection: @unchecked Sendable {
         let end = ContinuousClock.now + .seconds(seconds)
         while true {
             try requireUsable()
-            let count = takeNotifications()
+            let count = removeNotifications()
             let rest = (end - .now) / .milliseconds(1)
             if count > 0 || rest <= 0 { return count }
             var places = [
@@ -371,14 +371,14 @@ package final class Connection: @unchecked Sendable {
             ]
             poll(&places, 2, Int32(min(rest.rounded(.up), 1e9)))
             if places[0].revents != 0 { try consumeInput() }
-            if places[1].revents != 0 { return takeNotifications() }
+            if places[1].revents != 0 { return removeNotifications() }
         }
     }
 
-    /// Takes the notifications that the session has received.
+    /// Removes the notifications that the session has received.
     ///
     /// - Returns: The number of those that other sessions sent.
-    private func takeNotifications() -> Int {
+    private func removeNotifications() -> Int {
         var count = 0
         while let notification = PQnotifies(handle) {
             if notification.pointee.be_pid != serverProcess { count += 1 }
@@ -421,12 +421,12 @@ package final class Connection: @unchecked Sendable {
         let isFatal = ["FATAL", "PANIC"].contains(field(strata_pq_severity(result.result)))
         let isGone = isFatal || state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state)
         if isGone { isBroken = true }
-        let told = PostgreSQLError.told(field(strata_pq_message(result.result)) ?? "", state)
+        let message = PostgreSQLError.harmless(field(strata_pq_message(result.result)) ?? "", sqlState: state)
         return PostgreSQLError(
             isGone ? .connection : .server,
             sqlState: state,
             // 55P03: the wait for a lock was too long.
-            state == "55P03" ? explained(told) : told,
+            state == "55P03" ? explained(message) : message,
             constraint: field(strata_pq_constraint(result.result)),
             table: field(strata_pq_table(result.result))
         )
@@ -470,7 +470,7 @@ package final class QueryCanceller: Sendable {
     var requestTime: ContinuousClock.Instant? { requested.withLock { $0 } }
 
     /// Waits for cancels that are under way; false if one does not end.
-    func settle(timeout: Double) -> Bool {
+    func awaitCancels(timeout: Double) -> Bool {
         if !FaultGuard.cancelSettling.isOff, underway.wait(timeout: .now() + timeout) != .success { return false }
         requested.withLock { $0 = nil }
         return true

@@ -24,7 +24,7 @@ extension ConnectionPool {
     /// The sessions that block the statement of a connection, in a few words; `nil` if there are none, or if the answer
     /// does not come in time.
     private func blockers(of connection: Connection, within seconds: Double) -> String? {
-        guard let asking = try? take(waiting: 0, opening: seconds) else { return nil }
+        guard let asking = try? lease(waiting: 0, opening: seconds) else { return nil }
         defer { give(back: asking) }
         // The connection that asks does not explain its own waits.
         let explanation = asking.explanation

@@ -36,7 +36,7 @@ extension ConnectionPool {
         for _ in 0..<2 {
             guard let asking = try? spare(opening: Self.answerTime) else { return false }
             asking.patience = Self.answerTime
-            defer { takeBack(asking) }
+            defer { giveBackInBackground(asking) }
             guard asking.timeline == connection.timeline else { return false }
             let found = try? asking.query(
                 "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1 AND state = 'active'",

@@ -87,7 +87,7 @@ package final class ConnectionPool: Sendable {
         within limit: Double? = nil,
         _ body: (Connection) throws -> R
     ) throws -> R {
-        let connection = try take(cancellation, waiting: limit, opening: limit)
+        let connection = try lease(cancellation, waiting: limit, opening: limit)
         defer { give(back: connection) }
         return try body(connection)
     }
@@ -131,7 +131,7 @@ package final class ConnectionPool: Sendable {
         }
     }
 
-    /// Takes a connection for a longer time; the caller has to give it back.
+    /// Lends a connection for a longer time; the caller has to give it back.
     ///
     /// - Parameters:
     ///   - cancellation: Ends the wait.
@@ -139,7 +139,7 @@ package final class ConnectionPool: Sendable {
     ///   - openingLimit: How many seconds to wait for a new one; `nil` for the time-out.
     /// - Returns: The connection.
     /// - Throws: ``PostgreSQLError``: `.deadline` if all are in use for too long.
-    package func take(
+    package func lease(
         _ cancellation: Cancellation? = nil,
         waiting limit: Double? = nil,
         opening openingLimit: Double? = nil
@@ -187,7 +187,7 @@ package final class ConnectionPool: Sendable {
 
     /// Keeps a connection for the next caller, if it still works.
     private func keep(_ connection: Connection) {
-        connection.settleCancel()
+        connection.awaitCancel()
         if !connection.isBroken, !connection.isIdle { try? connection.rollback() }
         connection.patience = max(timeout, 1)
         // The next caller checks whether it is worn.
@@ -229,7 +229,7 @@ package final class ConnectionPool: Sendable {
 
     /// Lends a connection for so long that it must not count among those in use: an unused one, or a new one.
     ///
-    /// - Returns: The connection. The caller gives it back with ``takeBack(_:)``; otherwise it is closed when it is
+    /// - Returns: The connection. The caller gives it back with ``giveBackInBackground(_:)``; otherwise it is closed when it is
     ///   released.
     /// - Throws: ``PostgreSQLError``.
     package func lend() throws -> Connection {
@@ -246,11 +246,11 @@ package final class ConnectionPool: Sendable {
         return try usable(until: start + .seconds(limit / 2)) ?? open(timeout: limit - (.now - start) / .seconds(1))
     }
 
-    /// Takes back a connection that was lent.
+    /// Takes back a connection that was lent, without a wait.
     ///
     /// It returns at once, because any thread may release the connection last. Another thread rolls back the open
     /// transaction.
-    package func takeBack(_ connection: Connection) {
+    package func giveBackInBackground(_ connection: Connection) {
         guard !connection.isBroken, !isClosed.load(ordering: .acquiring), idle.withLock({ $0.count < size }) else {
             return
         }
@@ -303,7 +303,7 @@ package final class ConnectionPool: Sendable {
                     connection.planAge = planAge.load(ordering: .relaxed)
                     try prepare(connection)
                     try requireSameCluster(connection.systemIdentifier)
-                    try noteServer(of: connection, since: logEnd)
+                    try registerServer(of: connection, since: logEnd)
                 }
                 connection.patience = max(timeout ?? self.timeout, 1)
                 explainWaits(of: connection)
@@ -396,13 +396,13 @@ package final class ConnectionPool: Sendable {
         }
     }
 
-    /// Notes which server a new connection has reached, and forgets the sessions of any other one.
+    /// Registers the server that a new connection has reached, and forgets the sessions of any other one.
     ///
     /// - Parameters:
     ///   - connection: The connection.
     ///   - logEnd: The farthest end of the log that was known before the connection was opened.
     /// - Throws: ``PostgreSQLError`` if another server has replaced this one.
-    private func noteServer(of connection: Connection, since logEnd: (timeline: Int64, position: Int64)?)
+    private func registerServer(of connection: Connection, since logEnd: (timeline: Int64, position: Int64)?)
         throws(PostgreSQLError)
     {
         let isLater = try isLater(connection.timeline)

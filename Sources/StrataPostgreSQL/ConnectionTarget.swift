@@ -46,19 +46,19 @@ package struct ConnectionTarget: Sendable, Hashable {
                 "the URL has a password, which would be printed and logged; put it into a password file (PGPASSFILE), a service file, or PGPASSWORD"
             )
         }
-        func take(_ name: String) -> String? {
+        func removeItem(_ name: String) -> String? {
             let value = items.last { $0.name == name }?.value
             items.removeAll { $0.name == name }
             return value
         }
-        let named = take("schema")
+        let named = removeItem("schema")
         let schema = given ?? named ?? Self.defaultSchema
         guard !schema.isEmpty, schema.utf8.count <= 63, !schema.contains("\0"), !schema.hasPrefix("pg_") else {
             throw PostgreSQLError(.misuse, "the schema must have a name of 1 to 63 bytes that does not begin with pg_")
         }
         self.schema = schema
-        preparesStatements = take("prepare").map { $0 != "0" && $0 != "false" } ?? true
-        switch take("pooler") {
+        preparesStatements = removeItem("prepare").map { $0 != "0" && $0 != "false" } ?? true
+        switch removeItem("pooler") {
         case nil: isPooled = nil
         case "transaction": isPooled = true
         case "session", "none": isPooled = false

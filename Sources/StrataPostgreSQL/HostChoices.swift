@@ -10,8 +10,8 @@ enum HostChoices {
     private static let silent = Locked<[String: ContinuousClock.Instant]>([:])
     private static let rest = Duration.seconds(60)
 
-    /// Notes that a host was silent, so that other connections do not wait for it first.
-    static func noteSilence(_ choice: [(String, String)]) {
+    /// Adds a host that was silent, so that other connections do not wait for it first.
+    static func addSilent(_ choice: [(String, String)]) {
         guard !choice.isEmpty else { return }
         silent.withLock { $0[name(choice)] = .now + rest }
     }

@@ -87,7 +87,7 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     ]
 
     /// The text of a server's message, or a general text if the message may repeat a value.
-    package static func told(_ message: String, _ sqlState: String) -> String {
+    package static func harmless(_ message: String, sqlState: String) -> String {
         harmlessClasses.contains(String(sqlState.prefix(2))) ? message : meaning(sqlState)
     }
 

@@ -67,7 +67,7 @@ struct PreparedStatements {
     }
 
     /// The names of the statements that the server should drop; they are then treated as dropped.
-    mutating func takeSuperfluous() -> [String] {
+    mutating func removeSuperfluous() -> [String] {
         if statements.count > Self.most {
             let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(
                 statements.count - Self.most / 2

@@ -18,15 +18,15 @@ enum PostgreSQLBoundary {
     }
 
     /// Runs `body` and turns errors of PostgreSQL into errors of the framework; other errors are thrown unchanged.
-    static func run<R>(_ doing: Doing, _ place: String, _ body: () throws -> R) throws -> R {
+    static func run<R>(_ doing: Doing, at place: String, _ body: () throws -> R) throws -> R {
         do {
             return try body()
         } catch let error as PostgreSQLError {
-            throw cocoaError(error, doing, place)
+            throw cocoaError(describing: error, while: doing, at: place)
         }
     }
 
-    static func cocoaError(_ error: PostgreSQLError, _ doing: Doing, _ place: String) -> CocoaError {
+    static func cocoaError(describing error: PostgreSQLError, while doing: Doing, at place: String) -> CocoaError {
         let code: CocoaError.Code =
             switch (error.kind, error.sqlState) {
             case (.deadline, _), (_, "55P03"): .persistentStoreTimeout

@@ -8,7 +8,7 @@ import StrataRows
 extension PostgreSQLEngine {
     package func check(timeout: Double) throws {
         let database = try openDatabase()
-        try PostgreSQLBoundary.run(.reading, place) {
+        try PostgreSQLBoundary.run(.reading, at: place) {
             // A connection that was not used for a while may have been lost.
             try database.pool.withConnection(within: timeout, repeatedIf: { $0.kind == .connection }) { connection in
                 connection.patience = timeout

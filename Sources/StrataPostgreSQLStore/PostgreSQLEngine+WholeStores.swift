@@ -45,7 +45,7 @@ extension PostgreSQLEngine {
         try withConnection(to: url, .destroying, timeout: timeout) { connection, place in
             let target = try ConnectionTarget(url)
             try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-            try OpenDatabase.lockShape(of: target, connection)
+            try OpenPostgreSQLStore.lockShape(of: target, connection)
             guard let metadata = try StoreMetadata.read(connection, place) else {
                 try connection.rollback()
                 return nil
@@ -53,7 +53,7 @@ extension PostgreSQLEngine {
             // A session that opens the store now waits, and then finds no store.
             try connection.command("LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
             try StoreSessions.endOthers(of: target, connection)
-            let left = try StoreRemoval(metadata, target, connection).drop()
+            let left = try StoreRemoval(of: metadata, at: target, on: connection).drop()
             try connection.commit()
             guard !left.isEmpty else { return nil }
             let names = StoreRemoval.first(of: left)
@@ -83,9 +83,9 @@ extension PostgreSQLEngine {
         timeout: Double,
         _ body: (Connection, _ place: String) throws -> R
     ) throws -> R {
-        try PostgreSQLBoundary.run(doing, "of PostgreSQL") {
+        try PostgreSQLBoundary.run(doing, at: "of PostgreSQL") {
             let target = try ConnectionTarget(url)
-            let pool = OpenDatabase.pool(target, size: 1, timeout: timeout)
+            let pool = OpenPostgreSQLStore.pool(target, size: 1, timeout: timeout)
             defer { pool.close() }
             return try pool.withConnection { try body($0, target.place) }
         }

@@ -11,7 +11,7 @@ import Synchronization
 /// Any thread may use it. Reads and saves run on separate connections, and wait only for others that change the same
 /// rows.
 package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
-    private let database: Locked<OpenDatabase?>
+    private let database: Locked<OpenPostgreSQLStore?>
     package let place: String
     private struct Metadata {
         var current: StoreMetadata
@@ -38,13 +38,13 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     ///
     /// - Throws: The errors of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
     package init(_ request: PostgreSQLStoreRequest) throws {
-        let opened = try OpenDatabase.open(request)
+        let opened = try OpenPostgreSQLStore.open(request)
         database = Locked(opened)
         place = opened.place
         metadataState = Locked(Metadata(current: opened.metadata))
         readOnly = Atomic(request.isReadOnly)
         // This is needed with a history and without, because nothing else reports that cached rows no longer exist.
-        opened.onSetBack.withLock { $0 = { [weak self] in self?.noteChangesOfOthers() } }
+        opened.onSetBack.withLock { $0 = { [weak self] in self?.addChangesOfOthers() } }
     }
 
     /// Whether saves are refused.
@@ -56,7 +56,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     /// The open database.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if the store was removed.
-    func openDatabase() throws -> OpenDatabase {
+    func openDatabase() throws -> OpenPostgreSQLStore {
         if let database = database.withLock({ $0 }) { return database }
         throw closedError
     }
@@ -85,7 +85,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
             let connection =
                 try isReadOnly
                 ? nil
-                : PostgreSQLBoundary.run(.reading, place) {
+                : PostgreSQLBoundary.run(.reading, at: place) {
                     let connection = try database.pool.open()
                     try database.requireSame(connection)
                     try database.lockOutWriters(connection)
@@ -99,19 +99,16 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     }
 
     /// Runs `body`, which writes, unless another store replaces this one.
-    private func writing<R>(_ database: OpenDatabase, _ body: () throws -> R) throws -> R {
-        do {
-            return try gate.writing(timeout: database.pool.timeout) {
-                try PostgreSQLBoundary.run(.saving, database.place, body)
-            }
-        } catch let doubt as SaveInDoubt {
-            own.withLock { $0.forget(doubt.identifier) }
-            noteChangesOfOthers()
-            throw doubt
+    func asWriter<R>(to database: OpenPostgreSQLStore, _ body: () throws -> R) throws -> R {
+        try gate.asWriter(timeout: database.pool.timeout) {
+            try PostgreSQLBoundary.run(.saving, at: database.place, body)
         }
     }
 
-    private func requireNotRetired() throws {
+    /// Refuses to write to a store that another one has replaced.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070).
+    func requireNotRetired() throws {
         if isRetired.load(ordering: .acquiring) { throw closedError }
     }
 
@@ -141,31 +138,39 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     package func saveMetadata() throws {
         guard metadataState.withLock({ $0.isNew }) else { return }
         let database = try openDatabase()
-        try writing(database) {
+        try asWriter(to: database) {
             try database.pool.withConnection { connection in
                 try requireNotRetired()
                 try database.requireSame(connection)
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-                try writingMetadata(connection) { try connection.commit() }
+                let isWritten = try writeNewMetadata(on: connection)
+                do { try connection.commit() } catch {
+                    if isWritten { keepMetadataUnwritten() }
+                    throw error
+                }
             }
         }
     }
 
-    /// Writes the metadata if it has changed, in the transaction that `commit` ends.
-    private func writingMetadata(_ connection: Connection, _ commit: () throws -> Void) throws {
+    /// Writes the metadata if it has changed, in the transaction that has begun.
+    ///
+    /// - Returns: Whether it has; if the transaction is not committed, then ``keepMetadataUnwritten()`` has to follow.
+    func writeNewMetadata(on connection: Connection) throws -> Bool {
         let new = metadataState.withLock { state -> StoreMetadata? in
             guard state.isNew else { return nil }
             state.isNew = false
             return state.current
         }
-        do {
-            if let new { try openDatabase().write(new, connection) }
-            try commit()
-        } catch {
-            if new != nil { metadataState.withLock { $0.isNew = true } }
+        guard let new else { return false }
+        do { try openDatabase().write(new, connection) } catch {
+            keepMetadataUnwritten()
             throw error
         }
+        return true
     }
+
+    /// Lets the next save write the metadata, because the transaction that has written it was not committed.
+    func keepMetadataUnwritten() { metadataState.withLock { $0.isNew = true } }
 
     // MARK: - Reading
 
@@ -173,12 +178,12 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
 
     package func rowsChangedByOthers(since commits: UInt64) -> ChangedRows? { changesOfOthers.rows(since: commits) }
 
-    /// Notes that another process has changed rows, so that cached rows are read again.
+    /// Adds rows that another process has changed, so that cached rows are read again.
     ///
     /// - Parameter rows: The rows, if they are known; otherwise all are read again.
-    func noteChangesOfOthers(_ rows: ChangedRows? = nil) {
-        database.withLock { $0 }?.noteCommit()
-        changesOfOthers.note(rows)
+    func addChangesOfOthers(_ rows: ChangedRows? = nil) {
+        database.withLock { $0 }?.countCommit()
+        changesOfOthers.add(rows)
     }
 
     /// Reads the current state of the database.
@@ -206,7 +211,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         let database = try openDatabase()
         // If the store was replaced, then its keys would also be given out by the new store.
-        return try writing(database) {
+        return try asWriter(to: database) {
             try database.pool.withConnection { connection in
                 try requireNotRetired()
                 var result: [Int: [Range<Int64>]] = [:]
@@ -218,7 +223,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
 
     package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] {
         let database = try openDatabase()
-        return try PostgreSQLBoundary.run(.reading, place) {
+        return try PostgreSQLBoundary.run(.reading, at: place) {
             try database.pool.withConnection { connection in
                 var last: [Int: Int64] = [:]
                 for root in roots { last[root] = try database.keys.last(root: root, connection) }
@@ -232,46 +237,14 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         guard !isReadOnly else { throw readOnlyError }
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        let identifier = UUID.random()
         defer { followHistory(of: database) }
         if let kept = changes.keptKeys {
-            try PostgreSQLBoundary.run(.saving, place) {
-                try database.pool.withConnection { try database.keys.take(over: kept, changes.inserted, $0) }
+            try PostgreSQLBoundary.run(.saving, at: place) {
+                try database.pool.withConnection { try database.keys.advance(past: kept, of: changes.inserted, on: $0) }
             }
         }
-        return try writing(database) {
-            try database.writing(requireNotRetired) { connection in
-                var keys = try database.keys(for: changes.inserted, connection)
-                return try database.transaction(connection, identifier, looksUpKeys: true, isLarge: changes.isLarge) {
-                    connection,
-                    attempt -> TransactionEnd<[StoreConflict], StoreSaveResult> in
-                    if attempt.needsKeys { keys = try database.keys(for: changes.inserted, connection) }
-                    let transaction = SaveTransaction(
-                        changes,
-                        keys: keys,
-                        database,
-                        connection,
-                        identifier: identifier,
-                        locksOrders: attempt.number > 1
-                    )
-                    let conflicts = try transaction.run()
-                    guard conflicts.isEmpty else {
-                        // The conflicting rows are read again anyway. A history reports the other changes a little
-                        // later.
-                        noteChangesOfOthers(database.recordsHistory ? ChangedRows() : nil)
-                        return .refused(conflicts)
-                    }
-                    let isRecorded = transaction.history?.isWritten == true
-                    if isRecorded { own.withLock { $0.note(identifier) } }
-                    return .written([], transaction.result, isRecorded: isRecorded, witness: transaction.witness)
-                } commit: { commit in
-                    try writingMetadata(connection, commit)
-                } didCommit: { result in
-                    didCommit(result)
-                    watcher.withLock { $0 }?.announce()
-                }
-            }
-        }
+        var write = StoreWrite(of: RepeatableSave(changes), by: self, to: database)
+        return try write.run(didCommit: didCommit)
     }
 
     package var takesBatches: Bool { true }
@@ -279,70 +252,11 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         let database = try openDatabase()
         guard !isReadOnly else { throw readOnlyError }
-        // The rows are made by code of the user, which must not keep others from writing.
-        let given = try batch.rowsMade()
+        let work = try RepeatableBatch(batch)
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        let identifier = UUID.random()
-        let earlier = EarlierAttempts(of: batch)
         defer { followHistory(of: database) }
-        try writing(database) {
-            try database.writing(requireNotRetired) { connection in
-                try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
-                    connection,
-                    _ -> TransactionEnd<Void, BatchChanges> in
-                    // Each attempt of the transaction begins with the rows as they were given.
-                    let work = BatchWork(batch, database, connection, earlier)
-                    let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)
-                    if isRecorded { own.withLock { $0.note(identifier) } }
-                    return .written((), work.changes, isRecorded: isRecorded, witness: nil)
-                } commit: { commit in
-                    try commit()
-                } didCommit: { changes in
-                    didCommit(changes)
-                    watcher.withLock { $0 }?.announce()
-                }
-            }
-        }
-    }
-}
-
-extension Batch {
-    /// All rows of an insertion.
-    ///
-    /// - Throws: The error of an invalid row, and `CancellationError`.
-    fileprivate func rowsMade() throws -> [GivenRow] {
-        guard case .insert(let insertion) = work else { return [] }
-        var rows: [GivenRow] = []
-        // Code that has kept the object of a row may still change it.
-        try insertion.makeRows { rows.append(GivenRow(row: $0.row.copy(), given: $0.given)) }
-        return rows
-    }
-
-    /// Whether rows of an insertion may get values of later rows, instead of those that they were given.
-    fileprivate var changesGivenRows: Bool {
-        guard case .insert(let insertion) = work else { return false }
-        return switch insertion.upsert {
-        case .update, .replace: true
-        case .fail, .skip: false
-        }
-    }
-}
-
-extension [GivenRow] {
-    fileprivate var copied: [GivenRow] { map { GivenRow(row: $0.row.copy(), given: $0.given) } }
-}
-
-extension UUID {
-    /// A random UUID like that of `UUID()`, which opens a system file each time and so takes a large part of a small
-    /// save.
-    fileprivate static func random() -> UUID {
-        var generator = SystemRandomNumberGenerator()
-        var words = (generator.next(), generator.next())
-        return withUnsafeMutableBytes(of: &words) { bytes in
-            bytes[6] = bytes[6] & 0x0F | 0x40
-            bytes[8] = bytes[8] & 0x3F | 0x80
-            return UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))
-        }
+        var write = StoreWrite(of: work, by: self, to: database)
+        try write.run(didCommit: didCommit)
     }
 }

@@ -34,11 +34,11 @@ enum ServerIdentity {
 
     /// Asks a new session, and notes its answers; facts that the server does not report stay unknown.
     static func read(_ connection: Connection) throws {
-        if let told = try ask([timeline, system, position] + run, connection) {
-            connection.timeline = timeline(told, 0)
-            connection.systemIdentifier = told.optionalInt64(1)
-            connection.logPosition = told.optionalInt64(2)
-            connection.serverRun = run(told, 3)
+        if let found = try ask([timeline, system, position] + run, connection) {
+            connection.timeline = timeline(found, 0)
+            connection.systemIdentifier = found.optionalInt64(1)
+            connection.logPosition = found.optionalInt64(2)
+            connection.serverRun = run(found, 3)
             return
         }
         connection.timeline = try ask([timeline], connection).flatMap { timeline($0, 0) }
@@ -83,8 +83,8 @@ enum ServerIdentity {
     /// `nil` if the server refuses to answer.
     private static func ask(_ columns: [String], _ connection: Connection) throws -> ResultRow? {
         do {
-            let told = try connection.query("SELECT \(columns.joined(separator: ", "))")
-            return told.rowCount == 1 ? told[0] : nil
+            let found = try connection.query("SELECT \(columns.joined(separator: ", "))")
+            return found.rowCount == 1 ? found[0] : nil
         } catch let error as PostgreSQLError where error.kind == .server {
             return nil
         }

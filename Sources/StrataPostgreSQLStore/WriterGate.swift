@@ -19,7 +19,7 @@ final class WriterGate: Sendable {
     /// Runs `body` as a writer, once no thread has the store for itself.
     ///
     /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than `timeout` seconds.
-    func writing<R>(timeout: Double, _ body: () throws -> R) throws -> R {
+    func asWriter<R>(timeout: Double, _ body: () throws -> R) throws -> R {
         try wait(timeout) {
             state.withLock { state in
                 guard !state.isClosed else { return false }

@@ -26,7 +26,7 @@ final class BroughtFiles {
     /// - Throws: Errors of either folder; nothing was copied then.
     func bring() throws {
         do { try copyMissing() } catch {
-            takeBack()
+            removeCopies()
             throw error
         }
     }
@@ -55,7 +55,7 @@ final class BroughtFiles {
     }
 
     /// Removes the copied files, because nothing was replaced.
-    func takeBack() {
+    func removeCopies() {
         for name in copied { destination.remove(name) }
         copied = []
     }

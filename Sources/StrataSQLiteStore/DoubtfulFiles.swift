@@ -13,9 +13,9 @@ final class DoubtfulFiles: Sendable {
 
     func add(_ more: Set<String>) { names.withLock { $0.formUnion(more) } }
 
-    func remove(_ settled: [String]) {
-        guard !settled.isEmpty else { return }
-        names.withLock { $0.subtract(settled) }
+    func remove(_ unnamed: [String]) {
+        guard !unnamed.isEmpty else { return }
+        names.withLock { $0.subtract(unnamed) }
     }
 
     /// The files that no row names in the open transaction.
@@ -23,9 +23,9 @@ final class DoubtfulFiles: Sendable {
     /// Once it is committed, no row ever will. If there are files in doubt, this reads each tagged value of the store.
     ///
     /// - Throws: Errors of SQLite.
-    func settled(_ mapping: SQLMapping, _ connection: Connection) throws -> [String] {
-        var settled = names.withLock { $0 }
-        guard !settled.isEmpty else { return [] }
+    func filesWithoutRow(_ mapping: SQLMapping, _ connection: Connection) throws -> [String] {
+        var unnamed = names.withLock { $0 }
+        guard !unnamed.isEmpty else { return [] }
         for table in mapping.tables {
             let columns = table.entities.flatMap { $0.columns.filter(\.isTagged).compactMap(\.name) }
             for column in Set(columns.map(\.description)).sorted() {
@@ -34,10 +34,10 @@ final class DoubtfulFiles: Sendable {
                     SQL("SELECT \(column) FROM \(table.name) WHERE length(\(column)) BETWEEN 37 AND 38")
                 )
                 while try statement.step() {
-                    if case .file(let name) = ExternalData.content(statement[0].bytes) { settled.remove(name) }
+                    if case .file(let name) = ExternalData.content(statement[0].bytes) { unnamed.remove(name) }
                 }
             }
         }
-        return Array(settled)
+        return Array(unnamed)
     }
 }

@@ -8,7 +8,7 @@ import StrataSQLite
 /// A file exists before a row that names it is committed. It is removed when no committed row names it and no held
 /// version needs it. The thread that writes uses this object while it has the write lock.
 final class FileChanges {
-    private let file: OpenSQLiteFile
+    private let file: OpenSQLiteStore
     private var created: Set<String> = []
     private var obsolete: [String] = []
     /// Files of earlier failed commits that no row will name after the commit.
@@ -17,7 +17,7 @@ final class FileChanges {
     /// The number of the store's contents that the transaction changes.
     private let contents: Int
 
-    init(_ file: OpenSQLiteFile) {
+    init(_ file: OpenSQLiteStore) {
         self.file = file
         contents = file.retired.contents
     }
@@ -35,13 +35,13 @@ final class FileChanges {
     }
 
     /// Removes a file that the transaction has written without putting it into a row.
-    func takeBack(_ name: String) {
+    func removeUnused(_ name: String) {
         guard created.remove(name) != nil else { return }
         file.external.remove(name)
     }
 
-    /// Notes the file that a tagged value names, if it names one: no row will name it any more.
-    func noteObsolete(_ value: UnsafeRawBufferPointer) {
+    /// Adds the file that a tagged value names, if it names one: no row will name it any more.
+    func addObsolete(_ value: UnsafeRawBufferPointer) {
         if case .file(let name) = ExternalData.content(value) { obsolete.append(name) }
     }
 
@@ -54,7 +54,7 @@ final class FileChanges {
         // A row must not survive a loss of power without its file. With every setting but OFF, it may survive from now
         // on.
         if file.synchronous != .off { try file.external.synchronize(Array(created)) }
-        settled = try file.doubtful.settled(file.mapping, connection)
+        settled = try file.doubtful.filesWithoutRow(file.mapping, connection)
         isCommitting = true
     }
 

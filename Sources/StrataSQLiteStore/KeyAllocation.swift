@@ -15,12 +15,12 @@ struct KeyAllocation {
         var ranges: [Int: Range<Int64>] = [:]
         for (root, count) in counts where count > 0 {
             guard let entity = mapping.entity(modelNumber: root) else { continue }
-            ranges[root] = try reserve(count, entity, connection)
+            ranges[root] = try reserve(count, of: entity, on: connection)
         }
         return ranges
     }
 
-    private func reserve(_ count: Int, _ root: EntityMapping, _ connection: Connection) throws -> Range<Int64> {
+    private func reserve(_ count: Int, of root: EntityMapping, on connection: Connection) throws -> Range<Int64> {
         // If another program has changed the file, a counter may be lower than the keys of its table. This corrects
         // that.
         let sql = SQL(
@@ -69,7 +69,7 @@ struct KeyAllocation {
     ///   - place: The place of the store, for the error.
     ///   - connection: A connection with an open write transaction.
     /// - Throws: `persistentStoreOperation` (134070) if the store has already given keys itself.
-    func take(over keys: [Int: Int64], _ place: String, _ connection: Connection) throws {
+    func advance(past keys: [Int: Int64], at place: String, on connection: Connection) throws {
         let statement = try connection.statement(
             "UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ? AND IFNULL(Z_MAX, 0) = 0"
         )

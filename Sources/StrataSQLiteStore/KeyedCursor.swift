@@ -13,7 +13,7 @@ final class KeyedCursor: RowCursor {
     private let reading: SQLiteReading
     private var position = 0
 
-    init(_ references: [ObjectReference], _ layout: EntityLayout, _ reading: SQLiteReading) {
+    init(_ references: [ObjectReference], of layout: EntityLayout, from reading: SQLiteReading) {
         self.references = references
         self.layout = layout
         self.reading = reading

@@ -12,35 +12,35 @@ enum MissedFiles {
     /// It has nearly always not changed, and then nothing else need be checked.
     private static let count = Atomic<Int>(0)
 
-    /// Notes a file for the read that the current thread makes.
-    static func note(_ name: String) {
+    /// Adds a file for the read that the current thread makes.
+    static func add(_ name: String) {
         let number = count.add(1, ordering: .relaxed).newValue
-        let noted = Thread.current.threadDictionary[key] as? Noted ?? Noted()
-        noted.numbers[name] = number
-        Thread.current.threadDictionary[key] = noted
+        let missed = Thread.current.threadDictionary[key] as? Missed ?? Missed()
+        missed.numbers[name] = number
+        Thread.current.threadDictionary[key] = missed
     }
 
     /// Files by name, each with the count when it was last missed.
-    private final class Noted {
+    private final class Missed {
         var numbers: [String: Int] = [:]
     }
 
     /// Runs a read, and returns the files that it did not find.
     @inline(__always)
-    static func noting<R>(_ read: () throws -> R) rethrows -> (result: R, missed: Set<String>) {
+    static func collecting<R>(_ read: () throws -> R) rethrows -> (result: R, missed: Set<String>) {
         let before = count.load(ordering: .relaxed)
         let result = try read()
         guard count.load(ordering: .relaxed) != before else { return (result, []) }
-        return (result, taken(since: before))
+        return (result, removeFiles(since: before))
     }
 
-    /// The files that the current thread has noted since the count was `before`.
+    /// The files that the current thread has added since the count was `before`, which are removed.
     ///
-    /// Older notes come from reads that failed.
-    private static func taken(since before: Int) -> Set<String> {
-        let noted = Thread.current.threadDictionary[key] as? Noted
+    /// Older ones come from reads that failed.
+    private static func removeFiles(since before: Int) -> Set<String> {
+        let missed = Thread.current.threadDictionary[key] as? Missed
         Thread.current.threadDictionary[key] = nil
-        return Set((noted?.numbers ?? [:]).filter { $0.value > before }.keys)
+        return Set((missed?.numbers ?? [:]).filter { $0.value > before }.keys)
     }
 
     /// The error of a read from a pinned version whose external files are missing.

@@ -52,8 +52,8 @@ final class ModelGuard: Sendable {
         state = Locked(State(mark: mark, numbers: [mark: 0]))
     }
 
-    /// Notes that this process gives a store another UUID: it is still the same store.
-    static func noteOwnUUID(_ uuid: String) { ownUUIDs.withLock { _ = $0.insert(uuid) } }
+    /// Adds a UUID that this process gives to a store: it is still the same store.
+    static func addOwnUUID(_ uuid: String) { ownUUIDs.withLock { _ = $0.insert(uuid) } }
 
     /// Takes over the knowledge of another guard, whose file was the same store.
     ///
@@ -129,7 +129,7 @@ final class ModelGuard: Sendable {
     private func look(_ connection: Connection, isNewest: Bool) throws {
         let found: StoreMetadata?
         do {
-            found = try StoreMetadata(connection, Self.columns, url)
+            found = try StoreMetadata(on: connection, catalog: Self.columns, url: url)
         } catch let error as SQLiteError where error.code == .error {
             // There is no such table. This type does not handle a file that was emptied by other programs.
             return

@@ -9,11 +9,11 @@ struct OwnTransactions {
     private var ranges: [ClosedRange<Int64>] = []
     private static let mostRanges = 4096
 
-    /// Notes a number.
+    /// Adds a number.
     ///
-    /// A number that is not the highest so far shows that the file was replaced by an older copy of itself. The notes
+    /// A number that is not the highest so far shows that the file was replaced by an older copy of itself. The numbers
     /// are dropped then, because other transactions may get those numbers.
-    mutating func note(_ number: Int64) {
+    mutating func add(_ number: Int64) {
         if let last = ranges.last, last.upperBound >= number { ranges = [] }
         if let last = ranges.last, last.upperBound == number - 1 {
             ranges[ranges.count - 1] = last.lowerBound...number
@@ -23,7 +23,7 @@ struct OwnTransactions {
         }
     }
 
-    /// Whether a number was noted.
+    /// Whether a number was added.
     ///
     /// - Complexity: O(log n).
     func contains(_ number: Int64) -> Bool {

@@ -15,10 +15,10 @@ final class PinnedSQLiteVersion: SQLiteSource {
         let files: RetiredFiles.Hold
     }
 
-    private let file: OpenSQLiteFile
+    private let file: OpenSQLiteStore
     private let held: Locked<Held?>
 
-    private init(_ file: OpenSQLiteFile, _ held: Held) {
+    private init(_ file: OpenSQLiteStore, _ held: Held) {
         self.file = file
         self.held = Locked(held)
     }
@@ -26,15 +26,15 @@ final class PinnedSQLiteVersion: SQLiteSource {
     /// Holds the newest version.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if too many are held; errors of the store.
-    static func pin(_ file: OpenSQLiteFile) throws -> PinnedSQLiteVersion {
+    static func pin(_ file: OpenSQLiteStore) throws -> PinnedSQLiteVersion {
         // The hold comes before the transaction, so that no file of the version is removed in between.
         let files = file.retired.hold()
-        let snapshot = try SQLiteBoundary.run(.reading, file.url) {
+        let snapshot = try SQLiteBoundary.run(.reading, at: file.url) {
             try file.pinning("Unpin contexts, or let go of their query generation tokens.") {
                 pool throws(SQLiteError) in try pool.sharedSnapshot()
             }
         }
-        try SQLiteBoundary.run(.reading, file.url) {
+        try SQLiteBoundary.run(.reading, at: file.url) {
             try snapshot.read { try file.modelGuard.requireSame($0, isNewest: false) }
         }
         return PinnedSQLiteVersion(file, Held(snapshot: snapshot, files: files))

@@ -95,7 +95,7 @@ package enum PredicateFunctions {
             guard !call[0].isNull, !call[1].isNull else { return call.return(false) }
             let pattern = call.compiled(1) { value in
                 let folding = StringFolding(rawValue: UInt8(truncatingIfNeeded: call[2].int64))
-                return PreparedPattern(test, value.string, folding)
+                return PreparedPattern(test, pattern: value.string, folding: folding)
             }
             do {
                 call.return(try pattern.matcher?.matches(call[0].utf8) ?? false)
@@ -110,7 +110,7 @@ package enum PredicateFunctions {
         /// The matcher; `nil` for an invalid regular expression, which matches nothing if it comes from data.
         let matcher: StringMatcher?
 
-        init(_ test: StringMatcher.Test, _ pattern: String, _ folding: StringFolding) {
+        init(_ test: StringMatcher.Test, pattern: String, folding: StringFolding) {
             matcher = try? StringMatcher(test, pattern: pattern, folding: folding)
         }
     }

@@ -6,7 +6,7 @@ import StrataSQLite
 
 extension RowQueries {
     /// The dictionary results of a fetch.
-    func values(_ plan: DictionaryPlan, _ entity: EntityMapping, _ connection: Connection) throws -> FetchedValues {
+    func values(of plan: DictionaryPlan, for entity: EntityMapping, on connection: Connection) throws -> FetchedValues {
         let query = try compile(plan, entity, isOrdered: true)
         let fetch = statement(query, plan)
         let statement = try prepare(fetch, connection)
@@ -14,7 +14,9 @@ extension RowQueries {
         var results = FetchedValues(width: query.columns.count)
         var counter = RowCounter(plan.rows.control)
         while try statement.step() {
-            for column in query.columns { results.append(try value(column, statement, plan.rows.storeNumber)) }
+            for column in query.columns {
+                results.append(try value(of: column, in: statement, storeNumber: plan.rows.storeNumber))
+            }
             counter.count()
         }
         counter.finish()
@@ -22,9 +24,9 @@ extension RowQueries {
     }
 
     /// The number of dictionary results of a fetch.
-    func count(_ plan: DictionaryPlan, _ entity: EntityMapping, _ connection: Connection) throws -> Int {
+    func count(of plan: DictionaryPlan, for entity: EntityMapping, on connection: Connection) throws -> Int {
         // Without groups there is one result for each row, and rows are counted without their values.
-        guard plan.grouping != nil else { return try count(plan.rows, entity, connection) }
+        guard plan.grouping != nil else { return try count(of: plan.rows, for: entity, on: connection) }
         let query = try compile(plan, entity, isOrdered: false)
         let fetch = statement(query, plan, isCounted: true)
         let statement = try prepare(fetch, connection)
@@ -37,8 +39,8 @@ extension RowQueries {
     {
         try QueryCompiler.compile(
             plan,
-            entity,
-            mapping,
+            for: entity,
+            in: mapping,
             entityCondition: plan.rows.coversHierarchy ? nil : entityCondition(plan.rows),
             isOrdered: isOrdered
         )
@@ -57,7 +59,8 @@ extension RowQueries {
 
     // MARK: - Values
 
-    private func value(_ column: SelectedColumn, _ statement: borrowing Statement, _ store: Int) throws -> FetchedValue
+    private func value(of column: SelectedColumn, in statement: borrowing Statement, storeNumber store: Int) throws
+        -> FetchedValue
     {
         switch column {
         case .value(let position, let type): return .plain(PredicateValue(statement[position], type))

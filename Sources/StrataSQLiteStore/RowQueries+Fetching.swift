@@ -32,8 +32,8 @@ struct RowStatement: ~Copyable {
 
     fileprivate init(
         _ statement: consuming Statement,
-        _ shape: RowShape,
-        _ queries: RowQueries,
+        shape: RowShape,
+        queries: RowQueries,
         offset: Int64,
         skipped: KeySet?
     ) {
@@ -59,8 +59,8 @@ struct RowStatement: ~Copyable {
 
 extension RowQueries {
     /// The whole rows that a fetch returns.
-    func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
-        let statement = try rowStatement(plan, entity, connection)
+    func rows(of plan: FetchPlan, for entity: EntityMapping, on connection: Connection) throws -> [Row] {
+        let statement = try rowStatement(of: plan, for: entity, on: connection)
         var rows: [Row] = []
         if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
         var counter = RowCounter(plan.control)
@@ -74,7 +74,7 @@ extension RowQueries {
     }
 
     /// The statement for the whole rows that a fetch returns, before its first row.
-    func rowStatement(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> RowStatement {
+    func rowStatement(of plan: FetchPlan, for entity: EntityMapping, on connection: Connection) throws -> RowStatement {
         // A fetch of one entity alone needs no columns of its sub-entities.
         let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
         let shape =
@@ -90,15 +90,17 @@ extension RowQueries {
         try fetch.bind(statement)
         return RowStatement(
             statement,
-            shape,
-            self,
+            shape: shape,
+            queries: self,
             offset: connection.note.versionOffset,
             skipped: plan.skipped?.keys
         )
     }
 
     /// The references of the rows that a fetch returns.
-    func references(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [ObjectReference] {
+    func references(of plan: FetchPlan, for entity: EntityMapping, on connection: Connection) throws
+        -> [ObjectReference]
+    {
         // If only one entity can match, its number need not be read. Then an index alone may answer an ordered fetch.
         let onlyNumber = plan.sort != nil && plan.coversHierarchy && !entity.isShared ? entity.layout.number : nil
         let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK\(onlyNumber == nil ? ", t0.Z_ENT" : "")")
@@ -125,7 +127,7 @@ extension RowQueries {
     }
 
     /// The number of rows that a fetch returns.
-    func count(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> Int {
+    func count(of plan: FetchPlan, for entity: EntityMapping, on connection: Connection) throws -> Int {
         let plan = plan.unsorted
         var fetch = try statement(plan, entity, select: "SELECT \(plan.isWindowed ? "1" : "COUNT(*)")")
         if fetch.isWindowed {
@@ -142,7 +144,7 @@ extension RowQueries {
     }
 
     /// The text of a fetch's statement, for explanations.
-    func text(_ plan: FetchPlan, _ entity: EntityMapping, _ answer: ExplainedAnswer) throws -> String {
+    func text(of plan: FetchPlan, for entity: EntityMapping, as answer: ExplainedAnswer) throws -> String {
         switch answer {
         case .rows:
             let shape = shape(entity, isDeep: plan.coversHierarchy || plan.entityNumbers != [entity.layout.number])
@@ -181,7 +183,7 @@ extension RowQueries {
         if let whole, plan.coversHierarchy, plan.predicate == nil, plan.sort == nil, !plan.isWindowed {
             return FetchStatement(sql: whole, bindings: [], limit: 0, offset: 0)
         }
-        let compiled = try QueryCompiler.compile(plan, entity, mapping)
+        let compiled = try QueryCompiler.compile(plan, for: entity, in: mapping)
         var conditions: [String] = []
         if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
         if let condition = compiled.condition { conditions.append("(\(condition))") }
@@ -203,10 +205,10 @@ extension RowQueries {
 extension RowQueries {
     /// The members of a to-many relationship, in their order; those without a position come last.
     func members(
-        _ relationship: ToManySlot,
-        _ entity: EntityMapping,
-        of owner: Int64,
-        _ connection: Connection
+        in relationship: ToManySlot,
+        of entity: EntityMapping,
+        ownedBy owner: Int64,
+        on connection: Connection
     ) throws -> [ObjectReference] {
         guard let sql = membersStatement(relationship, entity) else { return [] }
         let declared = relationship.destinationNumber

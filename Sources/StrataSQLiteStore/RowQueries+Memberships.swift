@@ -16,11 +16,11 @@ extension RowQueries {
     /// - Returns: The members by owner, and their rows.
     /// - Throws: Errors of SQLite, and `fileReadCorruptFile` (259) for a row that contradicts the model.
     func memberships(
-        _ relationship: ToManySlot,
-        _ entity: EntityMapping,
-        of owners: [ObjectReference],
-        _ members: EntityMapping,
-        _ connection: Connection,
+        in relationship: ToManySlot,
+        of entity: EntityMapping,
+        ownedBy owners: [ObjectReference],
+        members: EntityMapping,
+        on connection: Connection,
         stamp: UInt32
     ) throws -> Memberships {
         let shape = shape(members)
@@ -44,7 +44,7 @@ extension RowQueries {
                 others.append(key)
             }
         }
-        if !others.isEmpty { result.rows += try rows(others, members, connection, stamp: stamp) }
+        if !others.isEmpty { result.rows += try rows(others, of: members, on: connection, stamp: stamp) }
         return result
     }
 

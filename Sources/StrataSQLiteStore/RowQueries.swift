@@ -18,7 +18,7 @@ final class RowQueries: Sendable {
     /// The statements by the entity's number in the store, and by to-many relationship.
     private let membersStatements: [[SQL?]]
 
-    init(_ mapping: SQLMapping, _ external: ExternalData, _ url: URL?) {
+    init(_ mapping: SQLMapping, external: ExternalData, url: URL?) {
         self.mapping = mapping
         self.external = external
         self.url = url
@@ -50,7 +50,7 @@ final class RowQueries: Sendable {
         case .inline(let data): return data
         case .file(let name):
             if let data = try external.read(name) { return data }
-            MissedFiles.note(name)
+            MissedFiles.add(name)
             return nil
         case .malformed: return nil
         }
@@ -59,22 +59,22 @@ final class RowQueries: Sendable {
     // MARK: - By key
 
     /// Reads one row.
-    func row(_ key: Int64, _ entity: EntityMapping, _ connection: Connection, stamp: UInt32) throws -> Row? {
+    func row(_ key: Int64, of entity: EntityMapping, on connection: Connection, stamp: UInt32) throws -> Row? {
         let shape = shape(entity)
         let statement = try connection.statement(shape.selectByKey)
         try statement.bind(key, at: 1)
         guard try statement.step() else { return nil }
         let offset = connection.note.versionOffset
         return try shape.row(statement, stamp: stamp, offset: offset, self)
-            ?? rowOfHierarchy(key, entity, connection, stamp)
+            ?? rowOfHierarchy(key, of: entity, on: connection, stamp: stamp)
     }
 
     /// Reads one row of which only the hierarchy is known.
     private func rowOfHierarchy(
         _ key: Int64,
-        _ entity: EntityMapping,
-        _ connection: Connection,
-        _ stamp: UInt32
+        of entity: EntityMapping,
+        on connection: Connection,
+        stamp: UInt32
     ) throws -> Row? {
         let shape = deepShapes[entity.rootNumber - 1]
         let statement = try connection.statement(shape.selectByKey)
@@ -90,14 +90,16 @@ final class RowQueries: Sendable {
     /// Reads the rows with these keys, as far as they exist.
     ///
     /// - Complexity: O(log n) a key, with one statement for all. Keys that lie close together are read in one scan.
-    func rows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection, stamp: UInt32) throws -> [Row] {
-        guard keys.count > 1 else { return try keys.compactMap { try row($0, entity, connection, stamp: stamp) } }
+    func rows(_ keys: [Int64], of entity: EntityMapping, on connection: Connection, stamp: UInt32) throws -> [Row] {
+        guard keys.count > 1 else {
+            return try keys.compactMap { try row($0, of: entity, on: connection, stamp: stamp) }
+        }
         let keys = keys.sorted()
         // Both exist, because there are at least two keys.
         let (first, last) = (keys[0], keys[keys.count - 1])
         let (span, overflow) = last.subtractingReportingOverflow(first)
         if !overflow, keys.count > 16, span / 2 < Int64(keys.count) {
-            return try sweep(keys, first...last, entity, connection, stamp)
+            return try sweep(keys, in: first...last, of: entity, on: connection, stamp: stamp)
         }
         var rows: [Row] = []
         rows.reserveCapacity(keys.count)
@@ -115,17 +117,17 @@ final class RowQueries: Sendable {
             }
         }
         for key in others {
-            if let row = try rowOfHierarchy(key, entity, connection, stamp) { rows.append(row) }
+            if let row = try rowOfHierarchy(key, of: entity, on: connection, stamp: stamp) { rows.append(row) }
         }
         return rows
     }
 
     private func sweep(
         _ keys: [Int64],
-        _ range: ClosedRange<Int64>,
-        _ entity: EntityMapping,
-        _ connection: Connection,
-        _ stamp: UInt32
+        in range: ClosedRange<Int64>,
+        of entity: EntityMapping,
+        on connection: Connection,
+        stamp: UInt32
     ) throws -> [Row] {
         var rows: [Row] = []
         rows.reserveCapacity(keys.count)

@@ -166,7 +166,9 @@ final class RowShape: Sendable {
                 target.words[word + 1] = UInt64(truncatingIfNeeded: number)
             case .data, .uuid, .decimal:
                 let value = statement[position]
-                guard !value.isNull, try Self.readBytes(value, column, target, queries) else { continue }
+                guard !value.isNull, try Self.readBytes(value, of: column, into: target, queries: queries) else {
+                    continue
+                }
             }
             if column.slot < 32 { nulls &= ~(1 << UInt32(column.slot)) } else { target.markPresent(Int(column.slot)) }
         }
@@ -178,9 +180,9 @@ final class RowShape: Sendable {
     @inline(never)
     private static func readBytes(
         _ value: Value,
-        _ column: ColumnReader,
-        _ target: UnsafeRow,
-        _ queries: RowQueries
+        of column: ColumnReader,
+        into target: UnsafeRow,
+        queries: RowQueries
     ) throws -> Bool {
         let word = Int(column.word)
         switch column.kind {

@@ -9,7 +9,7 @@ struct RowVerification {
     private let external: ExternalData
     private let connection: Connection
 
-    init(_ mapping: SQLMapping, _ external: ExternalData, _ connection: Connection) {
+    init(of mapping: SQLMapping, external: ExternalData, on connection: Connection) {
         self.mapping = mapping
         self.external = external
         self.connection = connection
@@ -23,7 +23,7 @@ struct RowVerification {
                 try checkTypes(entity, &report)
                 try checkRelationships(entity, &report)
             }
-            for constraint in table.constraints { try check(constraint, table, &report) }
+            for constraint in table.constraints { try check(constraint, of: table, report: &report) }
         }
         try checkTriggers(&report)
         for join in mapping.joinTables { try check(join, &report) }
@@ -91,12 +91,12 @@ struct RowVerification {
                 rows: try keys("SELECT Z_PK FROM \(entity.table) WHERE \(column) NOT NULL AND NOT (\(fits))"),
                 "whose \(slot.name) is of another type"
             )
-            try checkPresence(slot, entity, &report)
+            try checkPresence(of: slot, in: entity, report: &report)
         }
     }
 
     /// Checks for rows without a value that the model requires.
-    private func checkPresence(_ slot: Slot, _ entity: EntityMapping, _ report: inout VerificationReport) throws {
+    private func checkPresence(of slot: Slot, in entity: EntityMapping, report: inout VerificationReport) throws {
         guard let lack = entity.lack(of: slot) else { return }
         let own = "Z_ENT BETWEEN \(entity.subtree.lowerBound) AND \(entity.subtree.upperBound)"
         report.add(
@@ -117,7 +117,7 @@ struct RowVerification {
     }
 
     /// Checks for the index, which saves need; its name does not matter.
-    private func checkIndex(_ constraint: SQLConstraint, _ table: SQLTable, _ report: inout VerificationReport) throws {
+    private func checkIndex(of constraint: SQLConstraint, on table: SQLTable, report: inout VerificationReport) throws {
         let statement = try connection.statement(
             """
             SELECT (SELECT group_concat(upper(name), ' ') FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))
@@ -132,8 +132,8 @@ struct RowVerification {
         report.add("schema: \(table.name.raw) has no unique index on \(columns.joined(separator: ", "))")
     }
 
-    private func check(_ constraint: SQLConstraint, _ table: SQLTable, _ report: inout VerificationReport) throws {
-        try checkIndex(constraint, table, &report)
+    private func check(_ constraint: SQLConstraint, of table: SQLTable, report: inout VerificationReport) throws {
+        try checkIndex(of: constraint, on: table, report: &report)
         let columns = constraint.columns.map(\.description)
         let present = columns.map { "\($0) NOT NULL" }.joined(separator: " AND ")
         let groups = try keys(
@@ -153,7 +153,7 @@ struct RowVerification {
 
     private func checkRelationships(_ entity: EntityMapping, _ report: inout VerificationReport) throws {
         for slot in entity.layout.ownSlots where slot.kind == .reference {
-            try checkToOne(slot, entity, &report)
+            try checkToOne(slot, of: entity, report: &report)
         }
         for slot in entity.layout.ownToMany {
             guard case .key(let key) = entity.toMany[slot.index] else { continue }
@@ -186,7 +186,7 @@ struct RowVerification {
         }
     }
 
-    private func checkToOne(_ slot: Slot, _ entity: EntityMapping, _ report: inout VerificationReport) throws {
+    private func checkToOne(_ slot: Slot, of entity: EntityMapping, report: inout VerificationReport) throws {
         let column = entity.columns[slot.index]
         guard let key = column.name, let destination = mapping.entity(modelNumber: slot.destinationNumber) else {
             return

@@ -31,24 +31,25 @@ enum SQLiteBoundary {
     /// - Throws: `CocoaError`s, and all other errors of `body`.
     static func run<R>(
         _ doing: Doing,
-        _ url: URL?,
+        at url: URL?,
         for context: @autoclosure () -> String? = nil,
         _ body: () throws -> R
     ) throws -> R {
         do {
             return try body()
         } catch let error as SQLiteError {
-            throw cocoaError(error, doing, url, for: context())
+            throw cocoaError(describing: error, while: doing, at: url, for: context())
         }
     }
 
-    /// The name of the context that the calling thread works for, for ``run(_:_:for:_:)``; `nil` outside all scopes.
+    /// The name of the context that the calling thread works for, for ``run(_:at:for:_:)``; `nil` outside all scopes.
     static var waiter: String? { (ConfinementScope.innermost as? any NamedScope)?.scopeName }
 
-    static func cocoaError(_ error: SQLiteError, _ doing: Doing, _ url: URL?, for context: String? = nil) -> CocoaError
+    static func cocoaError(describing error: SQLiteError, while doing: Doing, at url: URL?, for context: String? = nil)
+        -> CocoaError
     {
         let path = url?.path ?? "in memory"
-        let (code, reason) = meaning(of: error, doing, path, context)
+        let (code, reason) = meaning(of: error, while: doing, at: path, in: context)
         var userInfo: [String: Any] = [
             NSLocalizedDescriptionKey: "The store \(path) cannot \(doing.rawValue): \(reason)",
             NSSQLiteErrorDomain: Int(error.code.rawValue),
@@ -61,9 +62,9 @@ enum SQLiteBoundary {
 
     private static func meaning(
         of error: SQLiteError,
-        _ doing: Doing,
-        _ path: String,
-        _ context: String?
+        while doing: Doing,
+        at path: String,
+        in context: String?
     ) -> (CocoaError.Code, String) {
         switch error.code {
         case .readOnly where error.extendedCode == .readOnlyMoved:

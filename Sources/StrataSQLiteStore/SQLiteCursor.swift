@@ -9,7 +9,7 @@ import StrataSQLite
 ///
 /// When the cursor is released, the statement and the transaction end.
 final class SQLiteCursor: RowCursor {
-    private let file: OpenSQLiteFile
+    private let file: OpenSQLiteStore
     private let plan: FetchPlan
     private let cancellation: Cancellation
     private var isAtEnd = false
@@ -20,11 +20,11 @@ final class SQLiteCursor: RowCursor {
 
     private init(
         _ statement: consuming RowStatement,
-        _ lease: consuming PinnedSnapshotLease,
-        _ files: RetiredFiles.Hold,
-        _ file: OpenSQLiteFile,
-        _ plan: FetchPlan,
-        _ cancellation: Cancellation
+        lease: consuming PinnedSnapshotLease,
+        files: RetiredFiles.Hold,
+        file: OpenSQLiteStore,
+        plan: FetchPlan,
+        cancellation: Cancellation
     ) {
         self.statement = statement
         self.lease = lease
@@ -35,7 +35,7 @@ final class SQLiteCursor: RowCursor {
     }
 
     /// Runs the statement of a fetch, up to its first row.
-    static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
+    static func open(_ plan: FetchPlan, of entity: EntityMapping, in file: OpenSQLiteStore) throws -> SQLiteCursor {
         let cancellation = Cancellation(orWhen: EvaluationBudget.end)
         let files = file.retired.hold()
         // It uses a separate connection, because the statement stays on it.
@@ -44,8 +44,8 @@ final class SQLiteCursor: RowCursor {
         }
         let lease = try snapshot.reader(cancellation: cancellation)
         try file.modelGuard.requireSame(lease.connection, isNewest: false)
-        let statement = try file.queries.rowStatement(plan, entity, lease.connection)
-        return SQLiteCursor(statement, lease, files, file, plan, cancellation)
+        let statement = try file.queries.rowStatement(of: plan, for: entity, on: lease.connection)
+        return SQLiteCursor(statement, lease: lease, files: files, file: file, plan: plan, cancellation: cancellation)
     }
 
     func next(_ count: Int) throws -> [Row] {
@@ -56,8 +56,8 @@ final class SQLiteCursor: RowCursor {
     }
 
     private func piece(_ count: Int) throws -> [Row] {
-        let (rows, missed) = try MissedFiles.noting {
-            try SQLiteBoundary.run(.reading, file.url) {
+        let (rows, missed) = try MissedFiles.collecting {
+            try SQLiteBoundary.run(.reading, at: file.url) {
                 var rows: [Row] = []
                 // If a statement is stepped beyond its end, it starts again.
                 while rows.count < count, !isAtEnd {

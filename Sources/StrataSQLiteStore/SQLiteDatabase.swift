@@ -69,8 +69,8 @@ final class TriggerReports: Sendable {
         }
     }
 
-    /// Returns the entries so far, and forgets them.
-    func take() -> Set<Entry> {
+    /// Removes and returns the entries so far.
+    func removeAll() -> Set<Entry> {
         entries.withLock { entries in
             defer { entries = [] }
             return entries

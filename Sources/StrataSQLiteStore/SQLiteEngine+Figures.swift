@@ -16,7 +16,7 @@ extension SQLiteEngine {
     /// - Throws: Errors of reading, and `fileWriteOutOfSpace` for a volume without free space.
     package func check(timeout: Double, measuring measure: (String) -> DiskSpace.Room?) throws {
         let file = try openFile()
-        try SQLiteBoundary.run(.reading, file.url) {
+        try SQLiteBoundary.run(.reading, at: file.url) {
             try file.pool.requireFilesInPlace()
             try file.pool.read(timeout: timeout) { connection in
                 try file.modelGuard.requireSame(connection, isNewest: false)
@@ -29,9 +29,13 @@ extension SQLiteEngine {
         let folder = URL(fileURLWithPath: path).resolvingSymlinksInPath().deletingLastPathComponent().path
         guard let room = measure(folder), room.isUsedUp else { return }
         throw SQLiteBoundary.cocoaError(
-            SQLiteError(code: .full, message: "\(room.available) bytes are free in \(folder)", operation: .write),
-            .saving,
-            file.url
+            describing: SQLiteError(
+                code: .full,
+                message: "\(room.available) bytes are free in \(folder)",
+                operation: .write
+            ),
+            while: .saving,
+            at: file.url
         )
     }
 
@@ -40,7 +44,7 @@ extension SQLiteEngine {
         guard !isReadOnly, case .file = file.pool.location else { return }
         // The log is copied as far as readers allow. The last program that closes the file truncates it; others
         // continue it.
-        _ = try SQLiteBoundary.run(.saving, file.url) { try file.pool.checkpoint(.passive, timeout: timeout) }
+        _ = try SQLiteBoundary.run(.saving, at: file.url) { try file.pool.checkpoint(.passive, timeout: timeout) }
     }
 
     package var figures: EngineFigures? {
@@ -61,8 +65,8 @@ extension SQLiteEngine {
     package func explanation(of plan: FetchPlan, _ answer: ExplainedAnswer) throws -> ExplainedStatement? {
         let file = try openFile()
         guard let entity = file.mapping.entity(plan.layout) else { return nil }
-        return try SQLiteBoundary.run(.reading, file.url) {
-            let sql = try file.queries.text(plan, entity, answer)
+        return try SQLiteBoundary.run(.reading, at: file.url) {
+            let sql = try file.queries.text(of: plan, for: entity, as: answer)
             return try file.pool.read { connection in
                 try file.modelGuard.requireSame(connection, isNewest: false)
                 return ExplainedStatement(sql: sql, sqliteSteps: try connection.queryPlan(sql))
@@ -71,13 +75,13 @@ extension SQLiteEngine {
     }
 
     /// Adds the time that a write has waited for its turn.
-    func noteWait(_ lease: borrowing WriteLease) {
+    func addWait(_ lease: borrowing WriteLease) {
         let waited = lease.connection.leaseWait
         if waited > 0 { OperationTally.current?.pointee.writerWait += Int64(waited * 1e9) }
     }
 
     /// Adds the time of a write, and that of the checkpoint after it.
-    func stopTiming(_ start: Int64?, _ file: OpenSQLiteFile) {
+    func stopTiming(_ start: Int64?, _ file: OpenSQLiteStore) {
         guard start != nil else { return }
         OperationTally.stopTiming(start)
         OperationTally.current?.pointee.checkpointTime += file.pool.takeCheckpointTime()

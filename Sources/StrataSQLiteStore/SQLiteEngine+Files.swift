@@ -8,7 +8,7 @@ extension SQLiteEngine {
     // MARK: - Metadata of closed stores
 
     package static func metadata(at url: URL) throws -> [String: Any] {
-        try SQLiteBoundary.run(.opening, url) {
+        try SQLiteBoundary.run(.opening, at: url) {
             try withFile(url, access: .readOnly) { database in
                 try database.pool.read { try metadata($0, url).dictionary }
             }
@@ -16,13 +16,13 @@ extension SQLiteEngine {
     }
 
     package static func rewriteMetadata(_ metadata: [String: Any]?, at url: URL) throws {
-        try SQLiteBoundary.run(.saving, url) {
+        try SQLiteBoundary.run(.saving, at: url) {
             try withFile(url, access: .readWrite) { database in
                 try database.pool.write { connection in
                     var stored = try self.metadata(connection, url)
                     if let uuid = metadata?[NSStoreUUIDKey] as? String, !uuid.isEmpty {
                         stored.uuid = uuid
-                        ModelGuard.noteOwnUUID(uuid)
+                        ModelGuard.addOwnUUID(uuid)
                     }
                     stored.values = StoreMetadata.replacing(stored.values, with: metadata ?? [:])
                     stored.values[NSStoreUUIDKey] = nil
@@ -33,7 +33,7 @@ extension SQLiteEngine {
     }
 
     static func metadata(_ connection: Connection, _ url: URL) throws -> StoreMetadata {
-        guard let metadata = try StoreMetadata(connection, SQLCatalog(connection), url) else {
+        guard let metadata = try StoreMetadata(on: connection, catalog: SQLCatalog(connection), url: url) else {
             throw CocoaError.described(
                 .persistentStoreTypeMismatch,
                 userInfo: [
@@ -50,7 +50,7 @@ extension SQLiteEngine {
     ///
     /// The store's file is not changed.
     package static func cachedModel(at url: URL) throws -> Data? {
-        try SQLiteBoundary.run(.opening, url) {
+        try SQLiteBoundary.run(.opening, at: url) {
             try withFile(url, access: .readOnly) { database in
                 try database.pool.read { connection in
                     _ = try metadata(connection, url)
@@ -66,7 +66,7 @@ extension SQLiteEngine {
     /// Opens a database for one operation, and closes it.
     static func withFile<R>(
         _ url: URL,
-        _ options: SQLiteOptions? = nil,
+        options: SQLiteOptions? = nil,
         access: Connection.Access,
         _ body: (SQLiteDatabase) throws -> R
     ) throws -> R {
@@ -114,15 +114,15 @@ extension SQLiteEngine {
         guard FilePlace(destination) != FilePlace(source) else { return }
         try requireOwnFolder(destination, besides: source)
         let files = BroughtFiles(from: source, to: destination)
-        try SQLiteBoundary.run(.reading, source) {
-            try withFile(source, sourceOptions, access: .readOnly) { from in
+        try SQLiteBoundary.run(.reading, at: source) {
+            try withFile(source, options: sourceOptions, access: .readOnly) { from in
                 _ = try from.pool.read { try metadata($0, source) }
-                try SQLiteBoundary.run(.replacing, destination) {
+                try SQLiteBoundary.run(.replacing, at: destination) {
                     try files.bring()
                     do {
-                        try overwrite(destination, destinationOptions, with: from, files)
+                        try overwrite(at: destination, options: destinationOptions, with: from, bringing: files)
                     } catch {
-                        files.takeBack()
+                        files.removeCopies()
                         throw error
                     }
                     files.removeFormer()
@@ -132,14 +132,16 @@ extension SQLiteEngine {
     }
 
     private static func overwrite(
-        _ destination: URL,
-        _ options: SQLiteOptions,
+        at destination: URL,
+        options: SQLiteOptions,
         with source: SQLiteDatabase,
-        _ files: BroughtFiles
+        bringing files: BroughtFiles
     ) throws {
         removeUnlessDatabase(destination)
         guard FileManager.default.fileExists(atPath: destination.path) else {
-            return try source.pool.read { try overwrite(destination, options, withContentsOf: $0, files) }
+            return try source.pool.read {
+                try overwrite(at: destination, options: options, withContentsOf: $0, bringing: files)
+            }
         }
         let working = WorkingFile.url(beside: destination)
         WorkingFile.removeLeftovers(beside: destination)
@@ -155,17 +157,19 @@ extension SQLiteEngine {
         // No other program uses the file, so it needs no log.
         try markRestoration(working, SQLiteOptions(url: working, pragmas: ["journal_mode": "DELETE"]))
         try withFile(working, access: .readOnly) { marked in
-            try marked.pool.read { try overwrite(destination, options, withContentsOf: $0, files) }
+            try marked.pool.read {
+                try overwrite(at: destination, options: options, withContentsOf: $0, bringing: files)
+            }
         }
     }
 
     private static func overwrite(
-        _ destination: URL,
-        _ options: SQLiteOptions,
+        at destination: URL,
+        options: SQLiteOptions,
         withContentsOf reader: Connection,
-        _ files: BroughtFiles
+        bringing files: BroughtFiles
     ) throws {
-        try withFile(destination, options, access: .readWriteCreate) { target in
+        try withFile(destination, options: options, access: .readWriteCreate) { target in
             var prepared = Result<Void, any Error>.success(())
             // `prepared` says whether it was copied, with the reason if not.
             _ = try target.pool.writeWithoutTransaction { writer in
@@ -186,7 +190,7 @@ extension SQLiteEngine {
     ///   - options: The options to open it with; `nil` for the usual ones.
     /// - Throws: Errors of the file.
     static func markRestoration(_ url: URL, _ options: SQLiteOptions? = nil) throws {
-        try withFile(url, options, access: .readWrite) { database in
+        try withFile(url, options: options, access: .readWrite) { database in
             try database.pool.write { connection in
                 var stored = try metadata(connection, url)
                 stored.restoration = UUID().uuidString
@@ -226,8 +230,8 @@ extension SQLiteEngine {
             // made.
             _ = FileManager.default.createFile(atPath: url.path, contents: nil)
         } else {
-            try SQLiteBoundary.run(.destroying, url) {
-                try withFile(url, options, access: .readWrite) { database in
+            try SQLiteBoundary.run(.destroying, at: url) {
+                try withFile(url, options: options, access: .readWrite) { database in
                     try database.pool.writeWithoutTransaction { try $0.eraseAll() }
                     database.pool.emptyLogIfUnread()
                 }

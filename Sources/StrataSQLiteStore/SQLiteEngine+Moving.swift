@@ -6,7 +6,7 @@ import StrataSQLite
 extension SQLiteEngine {
     /// Whether a file is a database without any tables, as a destroyed store is.
     package static func isEmptyDatabase(at url: URL) throws -> Bool {
-        try SQLiteBoundary.run(.opening, url) {
+        try SQLiteBoundary.run(.opening, at: url) {
             try SQLCatalog(Connection(path: url.path, access: .readOnly)).isEmpty
         }
     }
@@ -50,7 +50,7 @@ extension SQLiteEngine {
         by working: URL,
         ifUnchanged watch: FileWatch
     ) throws -> Bool {
-        try SQLiteBoundary.run(.replacing, url) { try markRestoration(working) }
+        try SQLiteBoundary.run(.replacing, at: url) { try markRestoration(working) }
         let old = ExternalFolder(of: url)
         let former = old.names
         let new = ExternalFolder(of: working)
@@ -59,9 +59,9 @@ extension SQLiteEngine {
         defer {
             if isReplaced { old.remove(former.subtracting(moved)) } else { old.remove(moved.subtracting(former)) }
         }
-        try SQLiteBoundary.run(.replacing, url) {
+        try SQLiteBoundary.run(.replacing, at: url) {
             try withFile(working, access: .readOnly) { source in
-                try withFile(url, options, access: .readWrite) { target in
+                try withFile(url, options: options, access: .readWrite) { target in
                     isReplaced = try source.pool.read { reader in
                         try target.pool.writeWithoutTransaction { writer in
                             try writer.copyAll(from: reader) { watch.isUnchanged }
@@ -84,7 +84,7 @@ package final class FileWatch {
 
     /// Begins to watch.
     package init(_ url: URL) throws {
-        (connection, version) = try SQLiteBoundary.run(.opening, url) {
+        (connection, version) = try SQLiteBoundary.run(.opening, at: url) {
             let connection = try Connection(path: url.path, access: .readOnly)
             return (connection, try connection.dataVersion())
         }

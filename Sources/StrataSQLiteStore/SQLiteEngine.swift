@@ -49,7 +49,7 @@ package struct SQLiteStoreRequest: Sendable {
 /// Any thread may use it. Reads run on separate connections and never wait; saves wait for one another, in the order in
 /// which they come.
 package final class SQLiteEngine: RowStore, SQLiteSource {
-    private let file: Locked<OpenSQLiteFile?>
+    private let file: Locked<OpenSQLiteStore?>
     /// The transactions of the history that this engine has written.
     private let ownTransactions = Locked(OwnTransactions())
     /// Reports writes to the file, if the program asks for that.
@@ -73,7 +73,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
     ///
     /// - Throws: The errors of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
     package init(_ request: SQLiteStoreRequest) throws {
-        let opened = try SQLiteBoundary.run(.opening, request.url) { try OpenSQLiteFile.open(request) }
+        let opened = try SQLiteBoundary.run(.opening, at: request.url) { try OpenSQLiteStore.open(request) }
         file = Locked(opened)
         location = Locked(request.url)
         metadataState = Locked(Metadata(current: opened.metadata))
@@ -94,16 +94,16 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
 
     /// Starts, or restarts, to report commits to the file by any connection of any process.
     ///
-    /// - Parameter told: Called on a separate thread of the watcher.
+    /// - Parameter handler: Called on a separate thread of the watcher.
     /// - Throws: Errors of reading the file.
-    package func watchForCommits(_ told: @escaping @Sendable () -> Void) throws {
-        onCommit.withLock { $0 = told }
+    package func watchForCommits(_ handler: @escaping @Sendable () -> Void) throws {
+        onCommit.withLock { $0 = handler }
         try watchAgain()
     }
 
     private func watchAgain() throws {
-        guard let told = onCommit.withLock({ $0 }), let file = file.withLock({ $0 }) else { return }
-        let new = try SQLiteBoundary.run(.opening, file.url) { try CommitWatcher(file.pool, handler: told) }
+        guard let handler = onCommit.withLock({ $0 }), let file = file.withLock({ $0 }) else { return }
+        let new = try SQLiteBoundary.run(.opening, at: file.url) { try CommitWatcher(file.pool, handler: handler) }
         replaceWatcher(new)
     }
 
@@ -134,7 +134,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
     /// The open file.
     ///
     /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
-    package func openFile() throws -> OpenSQLiteFile {
+    package func openFile() throws -> OpenSQLiteStore {
         if let file = file.withLock({ $0 }) { return file }
         throw closedError
     }
@@ -153,7 +153,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
                 throw error
             }
         }
-        try SQLiteBoundary.run(.saving, file.url) {
+        try SQLiteBoundary.run(.saving, at: file.url) {
             try file.pool.write { _ in
                 try body()
                 isRetired.store(true, ordering: .releasing)
@@ -180,7 +180,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         request.url = url
         request.options = options
         request.newUUID = uuid
-        guard let new = try? OpenSQLiteFile.open(request) else { return (false, nil) }
+        guard let new = try? OpenSQLiteStore.open(request) else { return (false, nil) }
         guard new.metadata.uuid == uuid else {
             try? new.pool.close()
             return (false, nil)
@@ -216,7 +216,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
     /// Sets the metadata that the next save writes.
     package func setMetadata(_ values: [String: Any], uuid: String) {
         let new = StoreMetadata(dictionary: values, uuid: uuid)
-        ModelGuard.noteOwnUUID(uuid)
+        ModelGuard.addOwnUUID(uuid)
         metadataState.withLock { $0 = Metadata(current: new, isNew: true) }
     }
 
@@ -224,14 +224,14 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
     package func saveMetadata() throws {
         guard metadataState.withLock({ $0.isNew }) else { return }
         let file = try openFile()
-        try SQLiteBoundary.run(.saving, file.url) {
+        try SQLiteBoundary.run(.saving, at: file.url) {
             do {
                 try file.pool.write { connection in
                     try file.modelGuard.requireSame(connection)
                     _ = try self.writeMetadata(connection)
                 }
             } catch {
-                noteUnwrittenMetadata()
+                keepMetadataUnwritten()
                 throw error
             }
         }
@@ -254,7 +254,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         do {
             try new.write(connection)
         } catch {
-            noteUnwrittenMetadata()
+            keepMetadataUnwritten()
             throw error
         }
         return true
@@ -265,8 +265,8 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         metadataState.withLock { $0.current.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] = nil }
     }
 
-    /// Notes that copied rows of another store, up to these keys, are older than the history.
-    private func noteCopies(_ keys: [Int: Int64], _ mapping: SQLMapping) {
+    /// Records that copied rows of another store, up to these keys, are older than the history.
+    private func setBaseline(above keys: [Int: Int64], in mapping: SQLMapping) {
         metadataState.withLock { state in
             guard state.current.values[StoreMetadata.historyBaselineKey] != nil else { return }
             state.current.values[StoreMetadata.historyBaselineKey] = HistoryBaseline(mapping, lastKeys: keys).lastKeys
@@ -274,7 +274,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         }
     }
 
-    private func noteUnwrittenMetadata() { metadataState.withLock { $0.isNew = true } }
+    private func keepMetadataUnwritten() { metadataState.withLock { $0.isNew = true } }
 
     // MARK: - Reading
 
@@ -326,14 +326,14 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
 
     package func forgetOwnTransactions() { ownTransactions.withLock { $0 = OwnTransactions() } }
 
-    /// Notes that this store object has written a transaction of the history, as part of its commit.
-    func noteOwnTransaction(_ number: Int64) { ownTransactions.withLock { $0.note(number) } }
+    /// Adds a transaction that this store object has written of the history, as part of its commit.
+    func addOwnTransaction(_ number: Int64) { ownTransactions.withLock { $0.add(number) } }
 
     // MARK: - Writing
 
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         let file = try openFile()
-        return try SQLiteBoundary.run(.saving, file.url, for: SQLiteBoundary.waiter) {
+        return try SQLiteBoundary.run(.saving, at: file.url, for: SQLiteBoundary.waiter) {
             try file.pool.write { connection in
                 try requireInUse()
                 try file.modelGuard.requireSame(connection)
@@ -344,7 +344,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
 
     package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] {
         let file = try openFile()
-        return try SQLiteBoundary.run(.reading, file.url) {
+        return try SQLiteBoundary.run(.reading, at: file.url) {
             try file.pool.read { connection in try KeyAllocation(file.mapping).last(roots, connection) }
         }
     }
@@ -359,14 +359,14 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         }
         let start = OperationTally.startTiming()
         defer { stopTiming(start, file) }
-        return try SQLiteBoundary.run(.saving, file.url, for: changes.contextName) {
+        return try SQLiteBoundary.run(.saving, at: file.url, for: changes.contextName) {
             let lease = try file.pool.writer()
-            noteWait(lease)
+            addWait(lease)
             try requireInUse()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
-            if let kept = changes.keptKeys { noteCopies(kept, file.mapping) }
-            let transaction = SaveTransaction(changes, file, lease.connection)
+            if let kept = changes.keptKeys { setBaseline(above: kept, in: file.mapping) }
+            let transaction = SaveTransaction(changes, in: file, on: lease.connection)
             var hasWrittenMetadata = false
             do {
                 try FaultPoint.saveBegan.reach()
@@ -382,11 +382,11 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
                 try FaultPoint.saveWritten.reach()
                 try transaction.files.willCommit(lease.connection)
                 try lease.commit {
-                    if let number { noteOwnTransaction(number) }
+                    if let number { addOwnTransaction(number) }
                     didCommit(result)
                 }
             } catch {
-                if hasWrittenMetadata { noteUnwrittenMetadata() }
+                if hasWrittenMetadata { keepMetadataUnwritten() }
                 transaction.files.abandon()
                 throw error
             }

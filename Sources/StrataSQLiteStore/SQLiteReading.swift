@@ -17,9 +17,9 @@ extension SQLiteSource {
     package func rows(for plan: FetchPlan) throws -> [Row] {
         let rows =
             try reading.fetch(plan) {
-                try $0.count(plan, $1, $2)
+                try $0.count(of: plan, for: $1, on: $2)
             } answer: {
-                try $0.rows(plan, $1, $2)
+                try $0.rows(of: plan, for: $1, on: $2)
             } ?? []
         OperationTally.current?.pointee.rows += rows.count
         return rows
@@ -30,7 +30,7 @@ extension SQLiteSource {
     package func count(for plan: FetchPlan) throws -> Int {
         let reading = try reading
         return try plan.evaluating {
-            try reading.read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
+            try reading.read(plan.layout, control: plan.control) { try $0.count(of: plan, for: $1, on: $2) } ?? 0
         }
     }
 
@@ -39,20 +39,22 @@ extension SQLiteSource {
         let file = reading.file
         guard let entity = file.mapping.entity(plan.layout) else { return ListCursor([]) }
         // One connection serves all readers of this version, so no statement stays open on it.
-        guard reading.isNewest else { return KeyedCursor(try reading.references(for: plan), plan.layout, reading) }
+        guard reading.isNewest else {
+            return KeyedCursor(try reading.references(for: plan), of: plan.layout, from: reading)
+        }
         // If a version cannot be held, all rows are read at once.
         guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
         return try plan.evaluating {
-            try SQLiteBoundary.run(.reading, file.url) { try SQLiteCursor.open(plan, entity, file) }
+            try SQLiteBoundary.run(.reading, at: file.url) { try SQLiteCursor.open(plan, of: entity, in: file) }
         }
     }
 
     package func values(for plan: DictionaryPlan) throws -> FetchedValues {
         let values =
             try reading.fetch(plan.rows) {
-                try $0.count(plan, $1, $2)
+                try $0.count(of: plan, for: $1, on: $2)
             } answer: {
-                try $0.values(plan, $1, $2)
+                try $0.values(of: plan, for: $1, on: $2)
             } ?? FetchedValues(width: plan.columns.count)
         OperationTally.current?.pointee.rows += values.count
         return values
@@ -61,14 +63,15 @@ extension SQLiteSource {
     package func count(for plan: DictionaryPlan) throws -> Int {
         let reading = try reading
         return try plan.rows.evaluating {
-            try reading.read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
+            try reading.read(plan.rows.layout, control: plan.rows.control) { try $0.count(of: plan, for: $1, on: $2) }
+                ?? 0
         }
     }
 
     package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         let reading = try reading
         OperationTally.current?.pointee.faults += 1
-        return try reading.read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
+        return try reading.read(layout) { try $0.row(key, of: $1, on: $2, stamp: CoarseClock.now) } ?? nil
     }
 
     package func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
@@ -81,8 +84,10 @@ extension SQLiteSource {
         guard let entity = file.mapping.entity(modelNumber: owner.entity) else { return [] }
         OperationTally.current?.pointee.faults += 1
         return try OperationTally.timingStore {
-            try SQLiteBoundary.run(.reading, file.url) {
-                try reading.onConnection { try file.queries.members(relationship, entity, of: owner.key, $0) }
+            try SQLiteBoundary.run(.reading, at: file.url) {
+                try reading.onConnection {
+                    try file.queries.members(in: relationship, of: entity, ownedBy: owner.key, on: $0)
+                }
             }
         }
     }
@@ -96,7 +101,14 @@ extension SQLiteSource {
             let members = mapping.entity(modelNumber: relationship.destinationNumber)
         else { return Memberships() }
         return try reading.read(members.layout, isSnapshot: true, control: control) { queries, members, connection in
-            try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
+            try queries.memberships(
+                in: relationship,
+                of: entity,
+                ownedBy: owners,
+                members: members,
+                on: connection,
+                stamp: CoarseClock.now
+            )
         } ?? Memberships()
     }
 }
@@ -106,11 +118,11 @@ extension SQLiteSource {
 /// Any thread may use it. Reads of the newest version run side by side. Those of one held version take turns, because
 /// it is open on one connection.
 struct SQLiteReading: Sendable {
-    let file: OpenSQLiteFile
+    let file: OpenSQLiteStore
     /// The held version; `nil` for the newest.
     private let snapshot: PinnedSnapshot?
 
-    init(_ file: OpenSQLiteFile, at snapshot: PinnedSnapshot? = nil) {
+    init(_ file: OpenSQLiteStore, at snapshot: PinnedSnapshot? = nil) {
         self.file = file
         self.snapshot = snapshot
     }
@@ -121,9 +133,9 @@ struct SQLiteReading: Sendable {
     func references(for plan: FetchPlan) throws -> [ObjectReference] {
         let references =
             try fetch(plan) {
-                try $0.count(plan, $1, $2)
+                try $0.count(of: plan, for: $1, on: $2)
             } answer: {
-                try $0.references(plan, $1, $2)
+                try $0.references(of: plan, for: $1, on: $2)
             } ?? []
         OperationTally.current?.pointee.rows += references.count
         return references
@@ -132,7 +144,7 @@ struct SQLiteReading: Sendable {
     func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl? = nil) throws -> [Row] {
         // One transaction reads them, so that the rows are of one commit, and SQLite takes its locks once.
         try read(layout, isSnapshot: keys.count > 1, control: control) {
-            try $0.rows(keys, $1, $2, stamp: CoarseClock.now)
+            try $0.rows(keys, of: $1, on: $2, stamp: CoarseClock.now)
         } ?? []
     }
 
@@ -168,10 +180,12 @@ struct SQLiteReading: Sendable {
     ) throws -> R? {
         guard let entity = file.mapping.entity(layout) else { return nil }
         return try OperationTally.timingStore {
-            try SQLiteBoundary.run(.reading, file.url) {
+            try SQLiteBoundary.run(.reading, at: file.url) {
                 try cancellable(by: control) { cancellation in
                     try findingFiles {
-                        try onConnection(isSnapshot, cancellation) { try body(file.queries, entity, $0) }
+                        try onConnection(isSnapshot: isSnapshot, cancellation: cancellation) {
+                            try body(file.queries, entity, $0)
+                        }
                     }
                 }
             }
@@ -196,7 +210,7 @@ struct SQLiteReading: Sendable {
     private func findingFiles<R>(_ body: () throws -> R) throws -> R {
         var known: Set<String> = []
         while true {
-            let (result, missed) = try MissedFiles.noting(body)
+            let (result, missed) = try MissedFiles.collecting(body)
             guard !missed.isEmpty else { return result }
             guard isNewest else { throw MissedFiles.error(missed, file.url) }
             // A save may have replaced an external file after the row was read; the present row names the new one. If a
@@ -209,8 +223,8 @@ struct SQLiteReading: Sendable {
     /// Runs `body` on a connection of the pool, or on that of the held version.
     @inline(__always)
     func onConnection<R>(
-        _ isSnapshot: Bool = false,
-        _ cancellation: Cancellation? = nil,
+        isSnapshot: Bool = false,
+        cancellation: Cancellation? = nil,
         _ body: (Connection) throws -> R
     ) throws -> R {
         // A held version stays readable.

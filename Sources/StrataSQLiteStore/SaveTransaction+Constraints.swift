@@ -51,11 +51,11 @@ extension SaveTransaction {
     private func retry(_ write: PutOffWrite) throws {
         switch write.kind {
         case .update(let update):
-            let shape = file.writing.update(write.entity, update.changed)
-            try self.write(update, write.entity, shape, try connection.statement(shape.sql))
+            let shape = file.shapes.update(write.entity, update.changed)
+            try self.write(update, of: write.entity, shape: shape, by: try connection.statement(shape.sql))
         case .insert(let row):
-            let shape = file.writing.insert(write.entity)
-            try self.write(row, as: write.key, write.entity, shape, try connection.statement(shape.sql))
+            let shape = file.shapes.insert(write.entity)
+            try self.write(row, as: write.key, of: write.entity, shape: shape, by: try connection.statement(shape.sql))
         }
     }
 
@@ -169,8 +169,8 @@ extension SaveTransaction {
         } else {
             persisted = try file.queries.row(
                 collision.other,
-                collision.entity,
-                connection,
+                of: collision.entity,
+                on: connection,
                 stamp: CoarseClock.now
             )
         }

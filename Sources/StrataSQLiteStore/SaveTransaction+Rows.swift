@@ -16,13 +16,13 @@ extension SaveTransaction {
 
     func update(_ run: [RowUpdate]) throws {
         let entity = try entity(run[0].row.layout)
-        let shape = file.writing.update(entity, run[0].changed)
+        let shape = file.shapes.update(entity, run[0].changed)
         let keepsFiles = shape.columns.contains(where: \.isTagged)
         let statement = try connection.statement(shape.sql)
         for update in run {
-            if keepsFiles { try rememberFiles(entity, update.row.key) { update.changed.contains($0) } }
+            if keepsFiles { try rememberFiles(of: entity, key: update.row.key) { update.changed.contains($0) } }
             do {
-                try write(update, entity, shape, statement)
+                try write(update, of: entity, shape: shape, by: statement)
             } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
                 statement.reset()
                 putOff.append(PutOffWrite(kind: .update(update), entity: entity, key: update.row.key, error: error))
@@ -33,22 +33,22 @@ extension SaveTransaction {
     /// Writes one update, or reports that its row has another version.
     func write(
         _ update: RowUpdate,
-        _ entity: EntityMapping,
-        _ shape: WriteShape,
-        _ statement: borrowing Statement
+        of entity: EntityMapping,
+        shape: WriteShape,
+        by statement: borrowing Statement
     ) throws {
         let row = update.row
-        try bind(row, entity, row.key, shape, statement)
+        try bind(row, of: entity, key: row.key, shape: shape, to: statement)
         let base = update.baseVersion &- offset
         try statement.bind(try version(after: base, entity, row.key), at: shape.versionParameter)
         try statement.bind(row.key, at: shape.keyParameter)
         try statement.bind(base, at: shape.baseParameter)
         try statement.run()
         if connection.changeCount == 0 {
-            try reportVersion(entity, row.key, update.baseVersion)
+            try reportVersion(of: entity, key: row.key, baseVersion: update.baseVersion)
             outdated.append(PutOffWrite(kind: .update(update), entity: entity, key: row.key))
         } else if !shape.orderedColumns.isEmpty {
-            noteUnplaced(row, entity, shape)
+            listUnplaced(row, of: entity, shape: shape)
         }
     }
 
@@ -83,13 +83,13 @@ extension SaveTransaction {
     }
 
     private func insert(_ indices: [Int], _ entity: EntityMapping) throws {
-        let shape = file.writing.insert(entity)
+        let shape = file.shapes.insert(entity)
         let statement = try connection.statement(shape.sql)
         for index in indices {
             let row = changes.inserted[index]
             let key = result.insertedKeys[index]
             do {
-                try write(row, as: key, entity, shape, statement)
+                try write(row, as: key, of: entity, shape: shape, by: statement)
             } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
                 statement.reset()
                 putOff.append(PutOffWrite(kind: .insert(row), entity: entity, key: key, error: error))
@@ -99,7 +99,7 @@ extension SaveTransaction {
                 // Another context has brought the row back first.
                 statement.reset()
                 if FaultGuard.revivalCheck.isOff { throw error }
-                try reportVersion(entity, key, row.version)
+                try reportVersion(of: entity, key: key, baseVersion: row.version)
                 outdated.append(PutOffWrite(kind: .insert(row), entity: entity, key: key))
             } catch let error as SQLiteError where error.extendedCode == .constraintPrimaryKey && row.key > 0 {
                 statement.reset()
@@ -123,19 +123,19 @@ extension SaveTransaction {
     func write(
         _ row: Row,
         as key: Int64,
-        _ entity: EntityMapping,
-        _ shape: WriteShape,
-        _ statement: borrowing Statement
+        of entity: EntityMapping,
+        shape: WriteShape,
+        by statement: borrowing Statement
     ) throws {
-        try bind(row, entity, key, shape, statement)
+        try bind(row, of: entity, key: key, shape: shape, to: statement)
         try statement.bind(key, at: shape.keyParameter)
         let before = offset == 0 ? row.version : RowVersion.count(row.version)
         try statement.bind(try version(after: before, entity, key), at: shape.versionParameter)
         try statement.run()
-        if !shape.orderedColumns.isEmpty { noteUnplaced(row, entity, shape) }
+        if !shape.orderedColumns.isEmpty { listUnplaced(row, of: entity, shape: shape) }
     }
 
-    private func noteUnplaced(_ row: Row, _ entity: EntityMapping, _ shape: WriteShape) {
+    private func listUnplaced(_ row: Row, of entity: EntityMapping, shape: WriteShape) {
         for slot in shape.orderedColumns {
             let column = entity.columns[slot.index]
             guard let reference = row.reference(slot), let owner = storedKey(reference.key), let name = column.name,
@@ -152,10 +152,10 @@ extension SaveTransaction {
     /// Null values stay unbound, which is NULL.
     private func bind(
         _ row: Row,
-        _ entity: EntityMapping,
-        _ key: Int64,
-        _ shape: WriteShape,
-        _ statement: borrowing Statement
+        of entity: EntityMapping,
+        key: Int64,
+        shape: WriteShape,
+        to statement: borrowing Statement
     ) throws {
         let source = row.unsafe
         for column in shape.columns where !source.isNull(column.slot) {
@@ -165,13 +165,13 @@ extension SaveTransaction {
             case .double:
                 let value = row.double(column.word)
                 // SQLite has no NaN and stores NULL.
-                if value.isNaN { noteInexact(entity, key) }
+                if value.isNaN { markInexact(entity, key) }
                 try statement.bind(value, at: column.parameter)
             case .string:
                 try statement.bind(row.string(column.word), at: column.parameter)
             case .reference:
                 guard let target = storedKey(row.int(column.word)) else {
-                    noteInexact(entity, key)
+                    markInexact(entity, key)
                     continue
                 }
                 try statement.bind(target, at: column.parameter)
@@ -182,7 +182,7 @@ extension SaveTransaction {
                 try statement.bind(row.uuid(column.word), at: column.parameter)
             case .decimal:
                 let stored = StoredDecimal.stored(row.decimal(column.word))
-                if !stored.isExact { noteInexact(entity, key) }
+                if !stored.isExact { markInexact(entity, key) }
                 try statement.bind(stored.value, at: column.parameter)
             case .data:
                 let data = row.data(column.word)
@@ -204,7 +204,7 @@ extension SaveTransaction {
         return stored
     }
 
-    private func noteInexact(_ entity: EntityMapping, _ key: Int64) {
+    private func markInexact(_ entity: EntityMapping, _ key: Int64) {
         inexact.insert(TriggerReports.Entry(entity: Int64(entity.number), key: key))
     }
 }

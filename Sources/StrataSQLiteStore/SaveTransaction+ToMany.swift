@@ -125,7 +125,7 @@ extension SaveTransaction {
         let current = try currentPositions(positions, owner)
         let members = wanted.compactMap { storedKey($0.key) }.filter { current[$0] != nil }
         let assigned = OrderKeys.assign(members) { current[$0] ?? nil }
-        try write(assigned, positions, owner)
+        try write(assigned, in: positions, of: owner)
     }
 
     private func currentPositions(_ positions: Positions, _ owner: Int64) throws -> [Int64: Int64?] {
@@ -138,7 +138,8 @@ extension SaveTransaction {
         return current
     }
 
-    private func write(_ assigned: [(member: Int64, position: Int64)], _ positions: Positions, _ owner: Int64) throws {
+    private func write(_ assigned: [(member: Int64, position: Int64)], in positions: Positions, of owner: Int64) throws
+    {
         guard !assigned.isEmpty else { return }
         let statement = try connection.statement(
             SQL(

@@ -15,7 +15,7 @@ import StrataSQLite
 /// It is used once, by the thread that saves.
 final class SaveTransaction {
     let changes: StoreChanges
-    let file: OpenSQLiteFile
+    let file: OpenSQLiteStore
     let connection: Connection
     /// The number that is added to stored versions, see ``RowVersion``.
     let offset: Int64
@@ -39,8 +39,8 @@ final class SaveTransaction {
     let files: FileChanges
     /// Values that this save has written to files, with the names of the files.
     var writtenFiles: [ExternalValue: String] = [:]
-    /// The writer that records changes; `nil` if the store keeps no history.
-    let history: HistoryWriter?
+    /// The recorder of the changes; `nil` if the store keeps no history.
+    let history: HistoryRecorder?
     /// Changes for the history besides the rows of the change set.
     var touched = TouchedRows()
     /// Relationships that were cleared because the save deletes their destinations.
@@ -54,13 +54,13 @@ final class SaveTransaction {
         let key: Int64
     }
 
-    init(_ changes: StoreChanges, _ file: OpenSQLiteFile, _ connection: Connection) {
+    init(_ changes: StoreChanges, in file: OpenSQLiteStore, on connection: Connection) {
         self.changes = changes
         self.file = file
         self.connection = connection
         offset = connection.note.versionOffset
         files = FileChanges(file)
-        history = HistoryWriter(file, connection, author: changes.author, contextName: changes.contextName)
+        history = HistoryRecorder(file, connection, author: changes.author, contextName: changes.contextName)
         result.versionOffset = offset
     }
 
@@ -68,7 +68,7 @@ final class SaveTransaction {
     ///
     /// - Returns: The conflicts; the transaction must be rolled back if there are any.
     func run() throws -> [StoreConflict] {
-        _ = file.database.reports.take()
+        _ = file.database.reports.removeAll()
         try allocateKeys()
         for run in runs(changes.locked, \.layout) { try checkVersions(run) }
         for run in runs(changes.deleted, \.layout) { try delete(run) }
@@ -95,7 +95,9 @@ final class SaveTransaction {
 
     private func allocateKeys() throws {
         let inserted = changes.inserted
-        if let kept = changes.keptKeys { try KeyAllocation(mapping).take(over: kept, file.url.path, connection) }
+        if let kept = changes.keptKeys {
+            try KeyAllocation(mapping).advance(past: kept, at: file.url.path, on: connection)
+        }
         // The counts are in arrays by the number of the root, because they are used for each row.
         var counts = [Int](repeating: 0, count: mapping.schema.entities.count + 1)
         for row in inserted where row.key < 0 { counts[row.layout.rootNumber] += 1 }
@@ -192,12 +194,14 @@ final class SaveTransaction {
             try statement.bind(lock.key, at: 1)
             let version = try statement.step() ? statement[0].int64 &+ offset : nil
             statement.reset()
-            if version != lock.baseVersion { try reportVersion(entity, lock.key, lock.baseVersion) }
+            if version != lock.baseVersion {
+                try reportVersion(of: entity, key: lock.key, baseVersion: lock.baseVersion)
+            }
         }
     }
 
-    func reportVersion(_ entity: EntityMapping, _ key: Int64, _ baseVersion: Int64) throws {
-        let persisted = try file.queries.row(key, entity, connection, stamp: CoarseClock.now)
+    func reportVersion(of entity: EntityMapping, key: Int64, baseVersion: Int64) throws {
+        let persisted = try file.queries.row(key, of: entity, on: connection, stamp: CoarseClock.now)
         report(.version(layout: entity.layout, key: key, baseVersion: baseVersion, persisted: persisted))
     }
 
@@ -207,17 +211,19 @@ final class SaveTransaction {
         let entity = try entity(run[0].layout)
         let keepsFiles = entity.columns.contains(where: \.isTagged)
         let keys = run.map(\.key)
-        try history?.willDelete(keys, entity)
+        try history?.willDelete(keys, of: entity)
         do {
             let statement = try connection.statement(
                 SQL("DELETE FROM \(entity.table) WHERE Z_PK = ? AND Z_OPT = ?")
             )
             for deletion in run {
-                if keepsFiles { try rememberFiles(entity, deletion.key) { _ in true } }
+                if keepsFiles { try rememberFiles(of: entity, key: deletion.key) { _ in true } }
                 try statement.bind(deletion.key, at: 1)
                 try statement.bind(deletion.baseVersion &- offset, at: 2)
                 try statement.run()
-                if connection.changeCount == 0 { try reportVersion(entity, deletion.key, deletion.baseVersion) }
+                if connection.changeCount == 0 {
+                    try reportVersion(of: entity, key: deletion.key, baseVersion: deletion.baseVersion)
+                }
             }
         }
         // This removes the rows from other tables.
@@ -246,7 +252,7 @@ final class SaveTransaction {
 
     /// Reads rows that triggers have changed, or whose stored form differs from the given one.
     private func readAgain() throws {
-        let entries = file.database.reports.take().union(inexact)
+        let entries = file.database.reports.removeAll().union(inexact)
         guard !entries.isEmpty else { return }
         var keys: [Int: [Int64]] = [:]
         for entry in entries {
@@ -256,14 +262,14 @@ final class SaveTransaction {
         let stamp = CoarseClock.now
         for (root, keys) in keys {
             guard let entity = mapping.entity(storeNumber: Int64(root)) else { continue }
-            result.reread += try file.queries.rows(keys, entity, connection, stamp: stamp)
+            result.reread += try file.queries.rows(keys, of: entity, on: connection, stamp: stamp)
         }
     }
 
     // MARK: - External files
 
     /// Notes the files of values that are about to be removed.
-    func rememberFiles(_ entity: EntityMapping, _ key: Int64, _ isChanged: (Int) -> Bool) throws {
+    func rememberFiles(of entity: EntityMapping, key: Int64, ifChanged isChanged: (Int) -> Bool) throws {
         let names = entity.layout.slots.compactMap { slot in
             let column = entity.columns[slot.index]
             return column.isTagged && isChanged(slot.index) ? column.name?.description : nil
@@ -274,6 +280,6 @@ final class SaveTransaction {
         )
         try statement.bind(key, at: 1)
         guard try statement.step() else { return }
-        for index in names.indices { files.noteObsolete(statement[index].bytes) }
+        for index in names.indices { files.addObsolete(statement[index].bytes) }
     }
 }

@@ -27,13 +27,13 @@ struct StoreContents {
     static func read(_ request: SQLiteStoreRequest, _ pool: ConnectionPool) throws -> StoreContents? {
         try pool.read(isSnapshot: true) { connection in
             let catalog = try SQLCatalog(connection)
-            return catalog.isEmpty ? nil : try StoreContents(request, connection, catalog)
+            return catalog.isEmpty ? nil : try StoreContents(for: request, on: connection, catalog: catalog)
         }
     }
 
-    private init(_ request: SQLiteStoreRequest, _ connection: Connection, _ catalog: SQLCatalog) throws {
+    private init(for request: SQLiteStoreRequest, on connection: Connection, catalog: SQLCatalog) throws {
         let url = request.url
-        guard let metadata = try StoreMetadata(connection, catalog, url) else {
+        guard let metadata = try StoreMetadata(on: connection, catalog: catalog, url: url) else {
             throw Self.mismatch(url, "it is a SQLite database, but no store of this framework or of Apple's.")
         }
         if let type = metadata.values[NSStoreTypeKey] as? String, type != NSSQLiteStoreType {
@@ -79,7 +79,7 @@ struct StoreContents {
     func current(_ request: SQLiteStoreRequest, _ pool: ConnectionPool) throws -> StoreContents? {
         try pool.read(isSnapshot: true) { connection in
             guard try Self.schemaVersion(connection) == schemaVersion,
-                let metadata = try StoreMetadata(connection, ModelGuard.columns, request.url),
+                let metadata = try StoreMetadata(on: connection, catalog: ModelGuard.columns, url: request.url),
                 metadata.versionHashes == self.metadata.versionHashes
             else { return nil }
             var contents = self

@@ -49,7 +49,7 @@ package struct StoreFigures: Sendable {
         }
         externalFiles = sizes.count
         externalSize = sizes.reduce(0, +)
-        history = try SQLiteBoundary.run(.opening, url) {
+        history = try SQLiteBoundary.run(.opening, at: url) {
             try SQLiteEngine.withFile(url, access: .readOnly) { database in
                 try database.pool.read { try Self.history($0) }
             }

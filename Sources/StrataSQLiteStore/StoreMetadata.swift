@@ -89,7 +89,7 @@ package struct StoreMetadata: @unchecked Sendable {
     ///
     /// - Returns: `nil` if the database has none: it is no store.
     /// - Throws: `fileReadCorruptFile` (259) if it is damaged.
-    init?(_ connection: Connection, _ catalog: SQLCatalog, _ url: URL?) throws {
+    init?(on connection: Connection, catalog: SQLCatalog, url: URL?) throws {
         guard catalog.hasColumn("Z_PLIST", in: "Z_METADATA"), catalog.hasColumn("Z_UUID", in: "Z_METADATA") else {
             return nil
         }

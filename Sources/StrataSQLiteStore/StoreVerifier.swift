@@ -44,7 +44,7 @@ package struct StoreVerifier {
             )
         }
         external = ExternalData(storePath: path)
-        database = try SQLiteBoundary.run(.opening, storeURL) {
+        database = try SQLiteBoundary.run(.opening, at: storeURL) {
             try SQLiteDatabase(.file(path), options.pool, access: .readOnly)
         }
     }
@@ -55,19 +55,21 @@ package struct StoreVerifier {
     ///
     /// - Throws: `CocoaError`s of reading, other than for damage that SQLite's own check has found.
     package func problems() throws -> [String] {
-        try SQLiteBoundary.run(.reading, url) {
+        try SQLiteBoundary.run(.reading, at: url) {
             try database.pool.read(isSnapshot: true) { connection in
                 var report = VerificationReport()
                 for fault in try connection.integrityFaults() { report.add("integrity: \(fault)") }
                 // If a file is damaged, its further answers are not reliable.
                 guard report.lines.isEmpty else { return report.lines }
                 let catalog = try SQLCatalog(connection)
-                guard let metadata = try metadata(connection, catalog, &report) else { return report.lines }
+                guard let metadata = try metadata(on: connection, catalog: catalog, report: &report) else {
+                    return report.lines
+                }
                 if try connection.firstInt64("SELECT COUNT(*) FROM Z_METADATA") ?? 0 > 1 {
                     report.add("metadata: there are several rows, of which the first counts")
                 }
                 let identity = identify(metadata.values)
-                check(metadata, identity, &report)
+                check(metadata, for: identity, report: &report)
                 let mapping = try SQLMapping(
                     schema,
                     configuration: identity.configuration,
@@ -77,9 +79,9 @@ package struct StoreVerifier {
                 let missing = mapping.missing(in: catalog)
                 for name in missing { report.add("schema: \(name) is missing") }
                 guard missing.isEmpty else { return report.lines }
-                try RowVerification(mapping, external, connection).run(&report)
+                try RowVerification(of: mapping, external: external, on: connection).run(&report)
                 if HistorySchema.isPresent(in: catalog) {
-                    try HistoryVerification(mapping, HistoryBaseline(metadata), connection).run(&report)
+                    try HistoryVerification(of: mapping, since: HistoryBaseline(metadata), on: connection).run(&report)
                 }
                 return report.lines
             }
@@ -87,12 +89,12 @@ package struct StoreVerifier {
     }
 
     private func metadata(
-        _ connection: Connection,
-        _ catalog: SQLCatalog,
-        _ report: inout VerificationReport
+        on connection: Connection,
+        catalog: SQLCatalog,
+        report: inout VerificationReport
     ) throws -> StoreMetadata? {
         do {
-            if let metadata = try StoreMetadata(connection, catalog, url) { return metadata }
+            if let metadata = try StoreMetadata(on: connection, catalog: catalog, url: url) { return metadata }
             report.add("metadata: the file is a SQLite database, but no store")
         } catch let error as CocoaError {
             report.add("metadata: \(error.localizedDescription)")
@@ -100,7 +102,7 @@ package struct StoreVerifier {
         return nil
     }
 
-    private func check(_ metadata: StoreMetadata, _ identity: Identity, _ report: inout VerificationReport) {
+    private func check(_ metadata: StoreMetadata, for identity: Identity, report: inout VerificationReport) {
         if UUID(uuidString: metadata.uuid) == nil { report.add("metadata: \(metadata.uuid) is no UUID") }
         let type = metadata.values[NSStoreTypeKey] as? String
         if type != NSSQLiteStoreType { report.add("metadata: the store's type is \(type ?? "missing")") }

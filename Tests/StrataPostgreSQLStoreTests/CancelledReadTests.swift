@@ -51,7 +51,7 @@ struct CancelledReadTests {
 
     @Test func `those that wait for a connection`() throws {
         let pinned = try PinnedStack(Self.options)
-        let taken = try pinned.database.pool.take()
+        let taken = try pinned.database.pool.lease()
         let control = FetchControl()
         let read = pinned.stack.reading(control)
         try read.cancel(by: control) { pinned.database.pool.waiterCount == 1 }
@@ -63,7 +63,7 @@ struct CancelledReadTests {
         let pinned = try PinnedStack(Self.options)
         try pinned.stack.insert("Rome")
         let version = try pinned.version()
-        let taken = try pinned.database.pool.take()
+        let taken = try pinned.database.pool.lease()
         let control = FetchControl()
         try version.read { _ in
             try pinned.stack.reading(control, at: version).cancel(by: control) { version.waiterCount == 1 }

@@ -324,7 +324,7 @@ struct FaultTests {
                 try connection.post("SELECT 1")
                 try connection.post("SELECT pg_temp.refuse()")
                 try connection.post("SELECT 2")
-                try connection.settle()
+                try connection.readPostedAnswers()
             },
         ]
         for way in ways {

@@ -62,7 +62,7 @@ struct FoldedTextTests {
         specification.predicate = predicate
         let plan = try FetchPlanner(model: stack.context().model).plan(specification)
         let mapping = try SQLMapping(plan.layout.schema, dialect: .postgresql)
-        let rewritten = FoldedText.rewritten(try require(plan.predicate), plan.layout, mapping)
+        let rewritten = FoldedText.rewritten(try require(plan.predicate), of: plan.layout, in: mapping)
         var layouts = [EntityLayout?](repeating: nil, count: rewritten.variableCount)
         layouts[0] = plan.layout
         return SQLReach(mapping).saysAll(rewritten.condition, layouts)

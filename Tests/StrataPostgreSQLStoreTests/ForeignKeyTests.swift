@@ -325,7 +325,7 @@ struct ForeignKeyTests {
         let target = try ConnectionTarget(TestDatabase.url(for: store.url))
         let migrating = try store.connection()
         try migrating.command("BEGIN")
-        try OpenDatabase.lockShape(of: target, migrating)
+        try OpenPostgreSQLStore.lockShape(of: target, migrating)
         let options = KeyedStore.withKeys.merging([NSPersistentStoreTimeoutOption: 1.5]) { $1 }
         let error = expectThrows(CocoaError.self) { try store.open(model, options) }
         expectEqual(error?.code, .persistentStoreTimeout)

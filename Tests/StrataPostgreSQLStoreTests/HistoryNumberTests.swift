@@ -155,11 +155,11 @@ struct HistoryNumberTests {
         let identifiers = (0..<120_000).map { _ in UUID() }
         let start = processorTime()
         for (index, identifier) in identifiers.enumerated() {
-            own.note(identifier)
-            own.note(Int64(index), of: identifier)
+            own.add(identifier)
+            own.add(Int64(index), of: identifier)
         }
         expect(processorTime() - start < 10)
-        own.note(Int64(119_999), of: UUID())
+        own.add(Int64(119_999), of: UUID())
         expect(own.contains(Int64(119_998)) && !own.contains(Int64(119_999)))
         expect(own.contains(Int64(90_000)) && !own.contains(Int64(0)))
     }

@@ -120,7 +120,7 @@ struct KeyTests {
         let pinned = try PinnedStack()
         let database = pinned.database
         let process = ProcessNumber()
-        let blocks = KeyBlocks(database.mapping, database.pool) { process.value }
+        let blocks = KeyAllocation(database.mapping, database.pool) { process.value }
         let root = try require(database.mapping.entities.first { $0.layout.name == "City" }).layout.rootNumber
         func keys() throws -> Set<Int64> {
             try database.pool.withConnection { connection in

@@ -12,7 +12,7 @@ import Testing
 /// A store in a separate schema, and the database behind it.
 final class PinnedStack: Sendable {
     let stack: ServerStack
-    let database: OpenDatabase
+    let database: OpenPostgreSQLStore
     private let schema = "pinned_" + String(UInt64.random(in: 0 ... .max), radix: 36)
 
     init(_ options: [String: Any] = [:]) throws {
@@ -52,7 +52,7 @@ final class PinnedStack: Sendable {
 
 extension ServerStack {
     /// The database that runs the store's statements.
-    var database: OpenDatabase {
+    var database: OpenPostgreSQLStore {
         get throws {
             let store = try require(coordinator.persistentStores.first as? PostgreSQLStore)
             return try require(store.engine as? PostgreSQLEngine).openDatabase()
@@ -133,7 +133,7 @@ struct PinnedVersionTests {
     @Test func `without a free connection readers take turns`() throws {
         let pinned = try PinnedStack([NSPersistentStoreConnectionPoolMaxSizeKey: 1])
         let version = try pinned.version()
-        let taken = try pinned.database.pool.take()
+        let taken = try pinned.database.pool.lease()
         defer { pinned.database.pool.give(back: taken) }
         let seen = Noted<Int32>()
         let (process, other) = try version.read { held in
@@ -456,14 +456,15 @@ struct PinnedVersionTests {
             version: 1
         )
         if fate != "the same run" { session.serverRun = ServerRun(start: "", processes: []) }
-        let mark = CommitMark(begun, session, UUID(), isRecorded: false, witness)
+        let mark = CommitMark(begun: begun, on: session, identifier: UUID(), isRecorded: false, witness: witness)
         let lost = PostgreSQLError(.connection, "the answer did not come")
         switch fate {
-        case "there", "the same run": try mark.settle(pinned.database, lost)
-        case "somebody else's", "gone": expectThrows(SaveInDoubt.self) { try mark.settle(pinned.database, lost) }
+        case "there", "the same run": try mark.resolve(in: pinned.database, after: lost)
+        case "somebody else's", "gone":
+            expectThrows(SaveInDoubt.self) { try mark.resolve(in: pinned.database, after: lost) }
         default:
             // The save is made again.
-            let error = expectThrows(PostgreSQLError.self) { try mark.settle(pinned.database, lost) }
+            let error = expectThrows(PostgreSQLError.self) { try mark.resolve(in: pinned.database, after: lost) }
             expectEqual(error?.kind, .rolledBack)
         }
     }

@@ -110,7 +110,7 @@ struct PipeliningTests {
                 }
             }
             expectEqual(error?.sqlState, "57014")
-            connection.settleCancel()
+            connection.awaitCancel()
             try expectEqual(connection.query("SELECT 1::bigint").firstInt64, 1)
         }
     }
@@ -515,7 +515,7 @@ struct PipeliningTests {
         let error = expectThrows(PostgreSQLError.self) {
             try connection.post("SELECT pg_catalog.pg_sleep(60)")
             for _ in 0..<16 { try connection.post("SELECT pg_catalog.length($1)", [value]) }
-            try connection.settle()
+            try connection.readPostedAnswers()
         }
         expectEqual(error?.kind, .deadline)
         expect(connection.isBroken)
@@ -529,7 +529,7 @@ struct PipeliningTests {
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
         let error = expectThrows(PostgreSQLError.self) { try connection.answer(last) }
         expectEqual(error?.sqlState, "57014")
-        connection.settleCancel()
+        connection.awaitCancel()
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 

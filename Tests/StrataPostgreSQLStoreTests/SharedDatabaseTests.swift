@@ -366,7 +366,7 @@ struct SharedDatabaseTests {
         let target = try ConnectionTarget(url)
         let (holder, asking) = (try Connection.open(target, timeout: 60), try Connection.open(target, timeout: 60))
         try holder.command("BEGIN")
-        try OpenDatabase.lockShape(of: target, holder)
+        try OpenPostgreSQLStore.lockShape(of: target, holder)
         let results = Locked<[Result<String, any Error>]>([])
         let group = DispatchGroup()
         for _ in 0..<2 {

@@ -133,7 +133,7 @@ struct StoppedServerTests {
         let server = try PrivateServer()
         let pool = ConnectionPool(try ConnectionTarget(server.url), size: 1, timeout: Self.timeout) { _ in }
         defer { pool.close() }
-        let connection = try pool.take()
+        let connection = try pool.lease()
         let processes = try server.freeze()
         defer { server.thaw(processes) }
         connection.canceller.cancel()

@@ -144,7 +144,7 @@ struct TLSTests {
         func idle(_ parameters: String...) throws -> String {
             let url = try server.url("localhost")
             let place = ([url.absoluteString] + parameters).joined(separator: "&")
-            let pool = OpenDatabase.pool(try ConnectionTarget(require(URL(string: place))), size: 1, timeout: 60)
+            let pool = OpenPostgreSQLStore.pool(try ConnectionTarget(require(URL(string: place))), size: 1, timeout: 60)
             defer { pool.close() }
             return try pool.withConnection { connection in
                 try ["idle", "interval", "count"]

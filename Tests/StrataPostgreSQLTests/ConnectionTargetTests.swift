@@ -113,8 +113,8 @@ struct ConnectionTargetTests {
         let all = ["host=c.example hostaddr=10.0.0.1 port=1", "host=d.example hostaddr=10.0.0.2 port=2"]
         try expectEqual(names(several), all)
         try expectEqual(Self.target(several).parameters.first { $0.0 == "target_session_attrs" }?.1, "read-write")
-        try HostChoices.noteSilence(HostChoices.of(Self.target(several))[0])
-        HostChoices.noteSilence([])
+        try HostChoices.addSilent(HostChoices.of(Self.target(several))[0])
+        HostChoices.addSilent([])
         try expectEqual(names(several), all.reversed())
 
         // Each address of a name is a choice. A socket and this machine need no look-up.

@@ -107,7 +107,7 @@ struct ConnectionTests {
     @Test func `a pool closes idle connections, but for one`() throws {
         let pool = ConnectionPool(try Server.target(), size: 3, timeout: 30, rest: 0.1) { _ in }
         defer { pool.close() }
-        let all = try (0..<3).map { _ in try pool.take() }
+        let all = try (0..<3).map { _ in try pool.lease() }
         let processes = all.map { Int64($0.serverProcess) }
         for connection in all { pool.give(back: connection) }
         let end = ContinuousClock.now + .seconds(60)
@@ -163,7 +163,7 @@ struct ConnectionTests {
         let pool = ConnectionPool(try Server.target(), size: 3, timeout: 4) { _ in }
         defer { pool.close() }
         let statements = Locked<[String]>([])
-        let all = try (0..<3).map { _ in try pool.take() }
+        let all = try (0..<3).map { _ in try pool.lease() }
         for connection in all { connection.onStatement = { sql in statements.withLock { $0.append(sql) } } }
         let processes = all.map(\.serverProcess)
         for connection in all { pool.give(back: connection) }
@@ -227,7 +227,7 @@ struct ConnectionTests {
         let start = ContinuousClock.now
         let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT 1") }
         expectEqual(error?.kind, .cancelled)
-        connection.settleCancel()
+        connection.awaitCancel()
         expect(.now - start < .seconds(60))
         expect(connection.isBroken)
     }
@@ -238,7 +238,7 @@ struct ConnectionTests {
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
         let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
         expectEqual(error?.sqlState, "57014")
-        connection.settleCancel()
+        connection.awaitCancel()
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
@@ -304,9 +304,9 @@ struct ConnectionTests {
 
     @Test func `a wait for a connection that takes too long says that the pool is busy`() throws {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 0.2) { _ in }
-        let taken = try pool.take()
+        let taken = try pool.lease()
         defer { pool.give(back: taken) }
-        let error = expectThrows(PostgreSQLError.self) { try pool.take() }
+        let error = expectThrows(PostgreSQLError.self) { try pool.lease() }
         expectEqual(error?.kind, .deadline)
         expectEqual(error?.message.contains("pool"), true)
     }

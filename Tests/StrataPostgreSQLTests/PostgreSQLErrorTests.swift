@@ -10,14 +10,14 @@ struct PostgreSQLErrorTests {
         ("08006", "lost"),
     ])
     func `what a server says of itself or of a statement is reported`(_ state: String, _ message: String) {
-        expectEqual(PostgreSQLError.told(message, state), message)
+        expectEqual(PostgreSQLError.harmless(message, sqlState: state), message)
     }
 
     @Test(arguments: [
         "23505", "23503", "23502", "23514", "22003", "22021", "22008", "22P02", "P0001", "01000", "23", "",
     ])
     func `what can repeat a value is not reported, but its meaning is`(_ state: String) {
-        let told = PostgreSQLError.told("Key (word)=(xyzzy) already exists", state)
+        let told = PostgreSQLError.harmless("Key (word)=(xyzzy) already exists", sqlState: state)
         expect(!told.contains("xyzzy") && !told.isEmpty)
     }
 

@@ -44,7 +44,7 @@ struct CompilerTests {
 
     private func compiled(_ plan: FetchPlan) throws -> CompiledQuery {
         let entity = try require(replica.mapping.entity(plan.layout))
-        return try QueryCompiler.compile(plan, entity, replica.mapping)
+        return try QueryCompiler.compile(plan, for: entity, in: replica.mapping)
     }
 
     // MARK: - Texts

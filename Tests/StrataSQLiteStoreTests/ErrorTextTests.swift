@@ -9,7 +9,7 @@ import Testing
 struct ErrorTextTests {
     private func error(_ code: Int32, _ path: String = "/tmp/store.sqlite") -> (raw: SQLiteError, shown: CocoaError) {
         let error = SQLiteError(code: ResultCode(rawValue: code), message: "disk I/O error", operation: .step)
-        return (error, SQLiteBoundary.cocoaError(error, .opening, URL(fileURLWithPath: path)))
+        return (error, SQLiteBoundary.cocoaError(describing: error, while: .opening, at: URL(fileURLWithPath: path)))
     }
 
     @Test(

@@ -146,7 +146,7 @@ struct StoreVerifierTests {
     func `in its metadata`(_ damage: MetadataDamage) throws {
         let harness = try Self.store()
         let connection = try Connection(path: harness.url.path, access: .readWrite)
-        let metadata = try StoreMetadata(connection, SQLCatalog(connection), harness.url)
+        let metadata = try StoreMetadata(on: connection, catalog: SQLCatalog(connection), url: harness.url)
         var values = try require(metadata).values
         damage.apply(&values)
         let list = try PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)

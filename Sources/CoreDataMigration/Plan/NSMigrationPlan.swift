@@ -159,9 +159,9 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         self.init(mapping)
         guard obstacles.isEmpty else { return }
         let forecast = try SQLiteEngine.forecast(
-            url,
-            SQLiteOptions(url: url, options),
-            SchemaMigration(
+            at: url,
+            options: SQLiteOptions(url: url, options),
+            of: SchemaMigration(
                 mapping,
                 from: found.model.frozen,
                 sourceConfiguration: found.configuration,

@@ -24,7 +24,7 @@ enum ManagedScalarAccessMacro {
             _ object: NSManagedObject,
             _ property: borrowing AnyManagedProperty
         ) {
-            write(value, object, property)
+            write(value, to: object, property: property)
         }
 
         /// The value, or nil.
@@ -43,7 +43,7 @@ enum ManagedScalarAccessMacro {
             _ object: NSManagedObject,
             _ property: borrowing AnyManagedProperty
         ) {
-            writeOptional(value, object, property)
+            writeOptional(value, to: object, property: property)
         }
         """
 }

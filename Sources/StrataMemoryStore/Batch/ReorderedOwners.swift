@@ -19,21 +19,21 @@ struct ReorderedOwners {
     private var relationships: [InMemoryContents.RelationshipKey: Owners] = [:]
 
     /// Notes that a member has left an owner's relationship.
-    mutating func leave(_ member: Int64, _ owner: Int64, _ relationship: Relationship) {
-        change(owner, relationship) {
+    mutating func remove(_ member: Int64, from owner: Int64, by relationship: Relationship) {
+        change(owner, by: relationship) {
             $0.left.insert(member)
             $0.joined.remove(member)
         }
     }
 
     /// Notes that an owner's relationship has a new member.
-    mutating func join(_ member: Int64, _ owner: Int64, _ relationship: Relationship) {
-        change(owner, relationship) { $0.joined.insert(member) }
+    mutating func append(_ member: Int64, to owner: Int64, by relationship: Relationship) {
+        change(owner, by: relationship) { $0.joined.insert(member) }
     }
 
     private mutating func change(
         _ owner: Int64,
-        _ relationship: Relationship,
+        by relationship: Relationship,
         _ body: (inout Change) -> Void
     ) {
         guard relationship.isOrdered else { return }

@@ -36,20 +36,20 @@ final class EarlierAttempts {
         }
     }
 
-    /// Notes the rows that an attempt was to write when others had changed some of them.
-    func noteOvertaking(_ changes: StoreChanges) {
+    /// Adds the rows that an attempt was to write when others had changed some of them.
+    func addOvertaking(_ changes: StoreChanges) {
         overtakings += 1
-        for update in changes.updated { note([update.row.key], root: update.row.layout.rootNumber) }
-        for deletion in changes.deleted { note([deletion.key], root: deletion.layout.rootNumber) }
+        for update in changes.updated { addContended([update.row.key], root: update.row.layout.rootNumber) }
+        for deletion in changes.deleted { addContended([deletion.key], root: deletion.layout.rootNumber) }
     }
 
-    /// Notes the rows of one hierarchy that an attempt had found when others changed or deleted some of them.
-    func noteOvertaking(_ keys: [Int64], root: Int) {
+    /// Adds the rows of one hierarchy that an attempt had found when others changed or deleted some of them.
+    func addOvertaking(_ keys: [Int64], root: Int) {
         overtakings += 1
-        note(keys, root: root)
+        addContended(keys, root: root)
     }
 
-    private func note(_ keys: [Int64], root: Int) { contended[root, default: []].formUnion(keys) }
+    private func addContended(_ keys: [Int64], root: Int) { contended[root, default: []].formUnion(keys) }
 
     /// Whether taken unique values may have been taken only since the attempt began; each call counts.
     func mayHaveLostRace() -> Bool {
@@ -57,10 +57,10 @@ final class EarlierAttempts {
         return racesLeft >= 0
     }
 
-    func noteDeadlock() { haveDeadlocked = true }
+    func markDeadlocked() { haveDeadlocked = true }
 
     /// Locks the rows, or their tables, with the next statement, in the order in which all saves lock rows.
-    func lockContended(_ database: OpenDatabase, _ connection: Connection) throws {
+    func lockContended(_ database: OpenPostgreSQLStore, _ connection: Connection) throws {
         let naming = database.naming
         for (root, keys) in contended.sorted(by: { $0.key < $1.key }) {
             guard let entity = database.mapping.entity(modelNumber: root) else { continue }
@@ -70,7 +70,12 @@ final class EarlierAttempts {
                 continue
             }
             try connection.post(
-                SaveTransaction.locking("\(naming.key)", of: entity.table, naming, strength),
+                SaveTransaction.locking(
+                    returning: "\(naming.key)",
+                    of: entity.table,
+                    naming: naming,
+                    strength: strength
+                ),
                 [.array(PostgreSQLArray(keys.sorted()))],
                 mayWait: true
             )

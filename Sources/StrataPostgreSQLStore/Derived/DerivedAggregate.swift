@@ -21,9 +21,9 @@ struct DerivedAggregate {
     fileprivate init(
         _ function: PredefinedFunction,
         of slot: Slot,
-        _ column: SQLName,
-        _ owner: ToManyMapping.KeyColumn,
-        _ dialect: Dialect
+        in column: SQLName,
+        groupedBy owner: ToManyMapping.KeyColumn,
+        dialect: Dialect
     ) {
         let type: PredicateAttributeType =
             switch slot.type {
@@ -37,7 +37,7 @@ struct DerivedAggregate {
         // The value in the form in which it is compared and added up.
         let value = dialect.forms.attribute("d.\(column)", type)
         let rows = "FROM \(owner.table) AS d WHERE d.\(owner.column) = ANY($1) AND \(value) IS NOT NULL"
-        computing = Self.text(function, slot, value, "d.\(key)", dialect).map {
+        computing = Self.text(applying: function, to: slot, value: value, orderedBy: "d.\(key)", dialect: dialect).map {
             "SELECT d.\(owner.column), \($0) \(rows) GROUP BY 1"
         }
         listing = "SELECT d.\(owner.column), \(value) \(rows) ORDER BY d.\(key)"
@@ -45,11 +45,11 @@ struct DerivedAggregate {
 
     /// The aggregate in SQL; `nil` if the database does not have it.
     private static func text(
-        _ function: PredefinedFunction,
-        _ slot: Slot,
-        _ value: String,
-        _ key: String,
-        _ dialect: Dialect
+        applying function: PredefinedFunction,
+        to slot: Slot,
+        value: String,
+        orderedBy key: String,
+        dialect: Dialect
     ) -> String? {
         let numbers: SummedNumbers =
             switch slot.type {
@@ -108,14 +108,14 @@ extension DerivedUpkeep {
     /// attribute.
     func aggregate(
         _ function: PredefinedFunction,
-        _ relationship: ToManySlot,
-        _ name: String,
-        _ entity: EntityMapping
+        over relationship: ToManySlot,
+        attribute name: String,
+        of entity: EntityMapping
     ) -> DerivedAggregate? {
         guard case .key(let owner) = entity.toMany[relationship.index],
             let members = queries.mapping.entity(modelNumber: relationship.destinationNumber),
             let slot = members.layout.slot(named: name), let column = members.columns[slot.index].name
         else { return nil }
-        return DerivedAggregate(function, of: slot, column, owner, queries.mapping.dialect)
+        return DerivedAggregate(function, of: slot, in: column, groupedBy: owner, dialect: queries.mapping.dialect)
     }
 }

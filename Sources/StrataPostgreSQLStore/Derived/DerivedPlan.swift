@@ -71,9 +71,10 @@ struct DerivedPlan: Sendable {
         for entity in mapping.entities {
             for slot in entity.layout.ownSlots where slot.isDerived {
                 switch DerivedSource(slot.traits?.derivation, entity.layout) {
-                case .count(let relationship)?: add(relationship, nil, of: entity, mapping)
-                case .aggregate(_, let relationship, let name)?: add(relationship, name, of: entity, mapping)
-                case .copy(let reference, let name)?: add(reference, name, of: entity, mapping)
+                case .count(let relationship)?: follow(relationship, attribute: nil, of: entity, in: mapping)
+                case .aggregate(_, let relationship, let name)?:
+                    follow(relationship, attribute: name, of: entity, in: mapping)
+                case .copy(let reference, let name)?: follow(reference, attribute: name, of: entity, in: mapping)
                 case .function(_, let source)?: if source.isDerived { isChained = true }
                 case .now?, nil: break
                 }
@@ -81,11 +82,11 @@ struct DerivedPlan: Sendable {
         }
     }
 
-    private mutating func add(
+    private mutating func follow(
         _ relationship: ToManySlot,
-        _ name: String?,
+        attribute name: String?,
         of owner: EntityMapping,
-        _ mapping: SQLMapping
+        in mapping: SQLMapping
     ) {
         guard let members = mapping.entity(modelNumber: relationship.destinationNumber) else { return }
         let (owners, root) = (owner.layout.rootNumber, members.layout.rootNumber)
@@ -108,7 +109,12 @@ struct DerivedPlan: Sendable {
         }
     }
 
-    private mutating func add(_ reference: Slot, _ name: String, of copier: EntityMapping, _ mapping: SQLMapping) {
+    private mutating func follow(
+        _ reference: Slot,
+        attribute name: String,
+        of copier: EntityMapping,
+        in mapping: SQLMapping
+    ) {
         guard let column = copier.columns[reference.index].name,
             let source = mapping.entity(modelNumber: reference.destinationNumber)
         else { return }

@@ -34,7 +34,7 @@ final class DerivedUpkeep {
     /// The most rounds of derivation: a derived attribute may be derived from another derived attribute.
     private static let deepest = 1000
 
-    init(_ plan: DerivedPlan, _ queries: RowQueries, _ connection: Connection, locks: Bool = true) {
+    init(_ plan: DerivedPlan, reading queries: RowQueries, on connection: Connection, locks: Bool = true) {
         self.locks = locks
         self.plan = plan
         self.queries = queries
@@ -43,7 +43,7 @@ final class DerivedUpkeep {
 
     // MARK: - What is outdated
 
-    func note(_ key: Int64, root: Int, isWritten: Bool = false) {
+    func markOutdated(_ key: Int64, root: Int, isWritten: Bool = false) {
         if isWritten {
             outdated[root, default: [:]][key] = true
         } else if outdated[root]?[key] == nil {
@@ -57,8 +57,8 @@ final class DerivedUpkeep {
         for key in plan.memberKeys[root] ?? [] {
             try ask(
                 "SELECT DISTINCT \(key.column) FROM \(key.table) WHERE \(naming.key) = ANY($1) AND \(key.column) IS NOT NULL",
-                members,
-                key.owners
+                of: members,
+                root: key.owners
             )
         }
     }
@@ -68,8 +68,8 @@ final class DerivedUpkeep {
         for pair in plan.pairKeys where pair.members == root {
             try ask(
                 "SELECT DISTINCT \(pair.owner) FROM \(pair.table) WHERE \(pair.member) = ANY($1)",
-                members,
-                pair.owners
+                of: members,
+                root: pair.owners
             )
         }
     }
@@ -78,18 +78,22 @@ final class DerivedUpkeep {
     func askForCopiers(of keys: [Int64], _ root: Int) throws {
         guard !keys.isEmpty else { return }
         for copy in plan.copyKeys[root] ?? [] {
-            try ask("SELECT \(naming.key) FROM \(copy.table) WHERE \(copy.column) = ANY($1)", keys, copy.copiers)
+            try ask(
+                "SELECT \(naming.key) FROM \(copy.table) WHERE \(copy.column) = ANY($1)",
+                of: keys,
+                root: copy.copiers
+            )
         }
     }
 
-    private func ask(_ sql: String, _ keys: [Int64], _ root: Int) throws {
+    private func ask(_ sql: String, of keys: [Int64], root: Int) throws {
         questions.append((try connection.post(sql, [.array(PostgreSQLArray(keys))]), root))
     }
 
-    /// Notes the rows that the queries have found.
-    func noteAnswers() throws {
+    /// Marks the rows that the queries have found.
+    func markFound() throws {
         for (keys, root) in questions {
-            for row in try connection.answer(keys).rows { note(row.int64(0), root: root) }
+            for row in try connection.answer(keys).rows { markOutdated(row.int64(0), root: root) }
         }
         questions = []
     }
@@ -101,8 +105,8 @@ final class DerivedUpkeep {
     /// - Returns: The current state of the rows that were written before or have changed, by the root entity's number
     ///   in the model and the key.
     @discardableResult
-    func settle() throws -> [Int: [Int64: Row]] {
-        var settled: [Int: [Int64: Row]] = [:]
+    func bringUpToDate() throws -> [Int: [Int64: Row]] {
+        var upToDate: [Int: [Int64: Row]] = [:]
         var round = 0
         while !outdated.isEmpty, round < Self.deepest {
             round += 1
@@ -114,21 +118,21 @@ final class DerivedUpkeep {
                 var written: [Int64] = []
                 for (entity, rows) in rows {
                     let changed = rows.filter(\.hasChanged).map(\.row)
-                    if !changed.isEmpty { try write(changed, plan.attributes[entity.layout.number], entity) }
+                    if !changed.isEmpty { try write(changed, to: plan.attributes[entity.layout.number], of: entity) }
                     written += changed.map(\.key)
                     for (row, hasChanged) in rows
-                    where hasChanged || sources.keys[row.key] == true || settled[root]?[row.key] != nil {
-                        settled[root, default: [:]][row.key] = row
+                    where hasChanged || sources.keys[row.key] == true || upToDate[root]?[row.key] != nil {
+                        upToDate[root, default: [:]][row.key] = row
                     }
                 }
                 guard plan.isChained, !written.isEmpty else { continue }
-                for key in written { note(key, root: root) }
+                for key in written { markOutdated(key, root: root) }
                 try askForOwners(of: written, root)
                 try askForCopiers(of: written, root)
             }
-            try noteAnswers()
+            try markFound()
         }
-        return settled
+        return upToDate
     }
 
     /// The keys of rows of one hierarchy whose derived attributes are wrong, in any order.
@@ -170,7 +174,7 @@ final class DerivedUpkeep {
         return result
     }
 
-    private func write(_ rows: [Row], _ attributes: [DerivedPlan.Attribute], _ entity: EntityMapping) throws {
+    private func write(_ rows: [Row], to attributes: [DerivedPlan.Attribute], of entity: EntityMapping) throws {
         let columns = attributes.compactMap { attribute in
             entity.columns[attribute.slot.index].name.map { (slot: attribute.slot, name: $0) }
         }
@@ -185,9 +189,9 @@ final class DerivedUpkeep {
             for (index, column) in columns.enumerated() {
                 arrays.append(PostgreSQLValue(row, column.slot), to: index + 1)
             }
-            if arrays.endRow() { try connection.post(sql, arrays.take()) }
+            if arrays.endRow() { try connection.post(sql, arrays.removeRows()) }
         }
-        if arrays.rowCount > 0 { try connection.post(sql, arrays.take()) }
+        if arrays.rowCount > 0 { try connection.post(sql, arrays.removeRows()) }
     }
 }
 
@@ -227,7 +231,7 @@ extension DerivedUpkeep {
         }
         try connection.post("RELEASE SAVEPOINT strata_sum", isKept: false)
         do {
-            try connection.settle()
+            try connection.readPostedAnswers()
         } catch let error as PostgreSQLError where error.sqlState == "22003" && savepoint.isDone {
             try connection.command("ROLLBACK TO SAVEPOINT strata_sum; RELEASE SAVEPOINT strata_sum")
             for index in all.indices {
@@ -255,7 +259,7 @@ extension DerivedUpkeep {
                 )
             )
         }
-        if !written.isEmpty { sources.rows.append(try queries.askForRows(written, entity, connection)) }
+        if !written.isEmpty { sources.rows.append(try queries.askForRows(written, of: entity, on: connection)) }
     }
 
     /// Asks for the sources of the attributes of all entities of the hierarchy, because only the answers show the
@@ -269,7 +273,9 @@ extension DerivedUpkeep {
                 case .copy(let slot, _)?: try ask(copying(slot, entity), &sources, mayWait: locks)
                 case .count(let relationship)?: try ask(counting(relationship, entity), &sources)
                 case .aggregate(let function, let relationship, let name)?:
-                    guard let aggregate = aggregate(function, relationship, name, entity) else { continue }
+                    guard let aggregate = aggregate(function, over: relationship, attribute: name, of: entity) else {
+                        continue
+                    }
                     if aggregate.mayBeTooLarge, let sql = aggregate.computing {
                         sources.sums[sql] = aggregate.listing
                     } else {
@@ -339,7 +345,7 @@ extension DerivedUpkeep {
             return { .int(counts[$0.key] ?? 0) }
         case .aggregate(let function, let relationship, let name)?:
             var values: [Int64: PredicateValue] = [:]
-            if let aggregate = aggregate(function, relationship, name, entity) {
+            if let aggregate = aggregate(function, over: relationship, attribute: name, of: entity) {
                 if let found = try answer(aggregate.computing) {
                     values = aggregate.computed(found)
                 } else if let found = try answer(aggregate.listing) {

@@ -24,11 +24,11 @@ extension SaveTransaction {
     /// Brings derived attributes up to date, after all else is written.
     func updateDerived() throws {
         guard let derived else { return }
-        noteNewOwners(derived)
-        notePairs(derived)
-        noteWritten(derived)
+        markNewOwners(derived)
+        markPairOwners(derived)
+        markWritten(derived)
         // The current state of these rows is known, so they need not be read again.
-        for (root, rows) in try derived.settle() {
+        for (root, rows) in try derived.bringUpToDate() {
             result.reread += rows.values
             inexact[root]?.subtract(rows.keys)
         }
@@ -54,10 +54,10 @@ extension SaveTransaction {
         return members.map { ($0.key, $0.value.sorted()) }.sorted { $0.root < $1.root }
     }
 
-    /// Notes the owners that members get: those of new rows, and those of changed relationships.
-    private func noteNewOwners(_ derived: DerivedUpkeep) {
+    /// Marks as outdated the owners that members get: those of new rows, and those of changed relationships.
+    private func markNewOwners(_ derived: DerivedUpkeep) {
         let plan = derived.plan
-        func note(_ row: Row, _ changed: SlotSet?) {
+        func mark(_ row: Row, _ changed: SlotSet?) {
             guard let keys = plan.memberKeys[row.layout.rootNumber], let entity = mapping.entity(row.layout) else {
                 return
             }
@@ -66,47 +66,47 @@ extension SaveTransaction {
                     let owner = row.reference(slot).flatMap({ storedKey($0.key) })
                 else { continue }
                 for key in keys where key.table == entity.table && key.column == column {
-                    derived.note(owner, root: key.owners)
+                    derived.markOutdated(owner, root: key.owners)
                 }
             }
         }
-        for row in changes.inserted { note(row, nil) }
-        for update in changes.updated { note(update.row, update.changed) }
+        for row in changes.inserted { mark(row, nil) }
+        for update in changes.updated { mark(update.row, update.changed) }
         for change in changes.toMany where !change.added.isEmpty {
             guard let (mapping, owner) = place(change), case .key(let column) = mapping, column.isWithoutInverse,
                 let members = self.mapping.entity(modelNumber: change.relationship.destinationNumber)
             else { continue }
             for key in plan.memberKeys[members.layout.rootNumber] ?? []
             where key.table == column.table && key.column == column.column {
-                derived.note(owner, root: key.owners)
+                derived.markOutdated(owner, root: key.owners)
             }
         }
     }
 
-    /// Notes the owners that count the pairs of changed relationships.
-    private func notePairs(_ derived: DerivedUpkeep) {
+    /// Marks as outdated the owners that count the pairs of changed relationships.
+    private func markPairOwners(_ derived: DerivedUpkeep) {
         guard !derived.plan.pairKeys.isEmpty else { return }
         for change in changes.toMany {
             guard let (mapping, owner) = place(change), case .join(let side) = mapping else { continue }
             let members = (change.added + change.removed).compactMap { storedKey($0.key) }
             for pair in derived.plan.pairKeys where pair.table == side.table {
-                if pair.owner == side.owner || side.isSymmetric { derived.note(owner, root: pair.owners) }
+                if pair.owner == side.owner || side.isSymmetric { derived.markOutdated(owner, root: pair.owners) }
                 guard pair.owner != side.owner || side.isSymmetric else { continue }
-                for member in members { derived.note(member, root: pair.owners) }
+                for member in members { derived.markOutdated(member, root: pair.owners) }
             }
         }
     }
 
-    /// Notes the rows that the save writes, which are then read again.
-    private func noteWritten(_ derived: DerivedUpkeep) {
-        func note(_ key: Int64, _ layout: EntityLayout) {
+    /// Marks as outdated the rows that the save writes, which are then read again.
+    private func markWritten(_ derived: DerivedUpkeep) {
+        func mark(_ key: Int64, _ layout: EntityLayout) {
             guard layout.hasDerivedSlots else { return }
-            derived.note(key, root: layout.rootNumber, isWritten: true)
-            noteInexact(key, layout)
+            derived.markOutdated(key, root: layout.rootNumber, isWritten: true)
+            markInexact(key, layout)
         }
-        for (row, key) in zip(changes.inserted, result.insertedKeys) { note(key, row.layout) }
-        for update in changes.updated { note(update.row.key, update.row.layout) }
+        for (row, key) in zip(changes.inserted, result.insertedKeys) { mark(key, row.layout) }
+        for update in changes.updated { mark(update.row.key, update.row.layout) }
         // The row may belong to a sub-entity that alone has derived attributes; its entity is found when it is read.
-        for row in released { derived.note(row.key, root: row.entity.layout.rootNumber, isWritten: true) }
+        for row in released { derived.markOutdated(row.key, root: row.entity.layout.rootNumber, isWritten: true) }
     }
 }

@@ -13,10 +13,10 @@ import Synchronization
 final class ChangeWatcher: @unchecked Sendable {
     // @unchecked Sendable: the connection belongs to the thread; the rest is constant, atomic, or protected by a mutex.
     private let engine: @Sendable () -> PostgreSQLEngine?
-    private let database: OpenDatabase
+    private let database: OpenPostgreSQLStore
     private let isStopped = Atomic(false)
     private let isAnnounced = Atomic(false)
-    private let told = Locked<(@Sendable () -> Void)?>(nil)
+    private let handler = Locked<(@Sendable () -> Void)?>(nil)
     /// The pipe that wakes the thread: the end to read from, and the end to write to.
     private let wakeUp: (read: Int32, write: Int32)
     /// The last number that was seen; the property after it is the timeline of the server that had it.
@@ -43,7 +43,7 @@ final class ChangeWatcher: @unchecked Sendable {
     /// The least time in milliseconds between two wake-ups that it sends, and between two looks.
     private static let pause = 10.0
 
-    init(_ database: OpenDatabase, last: Int64, _ engine: @escaping @Sendable () -> PostgreSQLEngine?) {
+    init(_ database: OpenPostgreSQLStore, last: Int64, _ engine: @escaping @Sendable () -> PostgreSQLEngine?) {
         self.database = database
         self.engine = engine
         self.last = last
@@ -62,7 +62,7 @@ final class ChangeWatcher: @unchecked Sendable {
     }
 
     /// Sets a function that is called whenever transactions have been added, by this process or another.
-    func tell(_ function: @escaping @Sendable () -> Void) { told.withLock { $0 = function } }
+    func setHandler(_ function: @escaping @Sendable () -> Void) { handler.withLock { $0 = function } }
 
     func start() {
         let thread = Thread { [self] in run() }
@@ -143,8 +143,8 @@ final class ChangeWatcher: @unchecked Sendable {
             // The new server, or the new run of it, may lack the last transactions, and gives their numbers to others.
             let newest = try connection.query("SELECT last FROM strata_history").firstInt64
             last = min(last, newest ?? 0)
-            engine()?.noteSetBack()
-            told.withLock { $0 }?()
+            engine()?.countSetBack()
+            handler.withLock { $0 }?()
         }
         timeline = connection.timeline
         serverRun = connection.serverRun ?? serverRun
@@ -178,9 +178,9 @@ final class ChangeWatcher: @unchecked Sendable {
         }
         guard newest > last else {
             // The database was set back, for instance to a backup.
-            engine.noteSetBack()
+            engine.countSetBack()
             last = newest
-            told.withLock { $0 }?()
+            handler.withLock { $0 }?()
             return
         }
         let found = try connection.query(
@@ -195,13 +195,13 @@ final class ChangeWatcher: @unchecked Sendable {
             transactions.filter { $0.identifier.map { !own.contains($0) } ?? true }.map(\.place)
         }
         if wasPurged {
-            engine.noteChangesOfOthers()
+            engine.addChangesOfOthers()
         } else if !others.isEmpty {
-            engine.noteChangesOfOthers(try HistoryQueries.changedRows(of: others, database, connection))
+            engine.addChangesOfOthers(try HistoryQueries.changedRows(of: others, database, connection))
         }
         // This comes last, so that after an error the thread looks again.
         last = newest
-        told.withLock { $0 }?()
+        handler.withLock { $0 }?()
     }
 
     private func wait(_ connection: Connection, since start: ContinuousClock.Instant) throws {
@@ -234,9 +234,9 @@ extension PostgreSQLEngine {
         // watcher gives them later.
         let last = try lastNumberSoFar()
         // This must not come earlier: changes in between would be missed.
-        if isLate { noteChangesOfOthers() }
+        if isLate { addChangesOfOthers() }
         let new = ChangeWatcher(database, last: last) { [weak self] in self }
-        if let told = changeHandler.withLock({ $0 }) { new.tell(told) }
+        if let handler = changeHandler.withLock({ $0 }) { new.setHandler(handler) }
         // The watcher may be waiting for a server that another one has replaced.
         database.onFailover.withLock { $0 = { [weak new] in new?.wake() } }
         let old = watcher.withLock { current in
@@ -247,29 +247,29 @@ extension PostgreSQLEngine {
         new.start()
     }
 
-    /// Notes that the history went back: any row may have changed, and known numbers are given again.
-    func noteSetBack() {
+    /// Counts that the history went back: any row may have changed, and known numbers are given again.
+    func countSetBack() {
         setBacks.add(1, ordering: .acquiringAndReleasing)
-        noteChangesOfOthers()
+        addChangesOfOthers()
     }
 
     /// Watches for changes from now on, if a save has found that another process has begun a history.
     ///
     /// If this fails, then the next save tries again.
-    func followHistory(of database: OpenDatabase) {
+    func followHistory(of database: OpenPostgreSQLStore) {
         guard database.recordsHistory, watcher.withLock({ $0 == nil }) else { return }
         // Nothing reports what others have saved before.
-        do { try watchForChanges(isLate: true) } catch { noteChangesOfOthers() }
+        do { try watchForChanges(isLate: true) } catch { addChangesOfOthers() }
         // The store may have been closed meanwhile.
         if (try? openDatabase()) == nil { watcher.withLock { $0 }?.stop() }
     }
 
     /// Sets a function that is called whenever the history has grown, by this process or another.
     ///
-    /// - Parameter told: Called on the thread of the watcher.
-    package func onChanges(_ told: @escaping @Sendable () -> Void) {
+    /// - Parameter handler: Called on the thread of the watcher.
+    package func onChanges(_ handler: @escaping @Sendable () -> Void) {
         // A watcher may begin later, together with the history.
-        changeHandler.withLock { $0 = told }
-        watcher.withLock { $0 }?.tell(told)
+        changeHandler.withLock { $0 = handler }
+        watcher.withLock { $0 }?.setHandler(handler)
     }
 }

@@ -26,8 +26,8 @@ final class ChangesOfOthers: Sendable {
     /// The number of the last finding.
     var number: UInt64 { count.load(ordering: .acquiring) }
 
-    /// Notes that others have changed rows; `nil` stands for any.
-    func note(_ rows: ChangedRows?) {
+    /// Adds rows that others have changed; `nil` stands for any rows.
+    func add(_ rows: ChangedRows?) {
         state.withLock { state in
             let number = count.load(ordering: .relaxed) + 1
             if let rows {

@@ -8,7 +8,7 @@ import StrataSQL
 /// Reads the history, on a connection inside a transaction of one snapshot; it sees only transactions that have a
 /// number.
 struct HistoryQueries {
-    let database: OpenDatabase
+    let database: OpenPostgreSQLStore
     let connection: Connection
 
     /// The time by the server's clock, which all machines share, in seconds since the reference date.
@@ -54,7 +54,7 @@ struct HistoryQueries {
             mayWait: true
         )
         if FaultPoint.areBuiltIn {
-            try connection.settle()
+            try connection.readPostedAnswers()
             FaultPoint.historyNumbered.pass()
         }
         try connection.commit()
@@ -230,7 +230,7 @@ struct HistoryQueries {
     ///   - connection: The connection that reads.
     /// - Returns: The rows of hierarchies that the store holds.
     /// - Throws: ``PostgreSQLError``.
-    static func changedRows(of transactions: [Int64], _ database: OpenDatabase, _ connection: Connection) throws
+    static func changedRows(of transactions: [Int64], _ database: OpenPostgreSQLStore, _ connection: Connection) throws
         -> ChangedRows?
     {
         guard transactions.count <= mostTransactions else { return nil }

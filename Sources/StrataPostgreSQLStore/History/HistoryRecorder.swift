@@ -9,7 +9,7 @@ import StrataSQL
 /// It is used once, by the thread that writes, before it commits.
 final class HistoryRecorder {
     let identifier: UUID
-    private let database: OpenDatabase
+    private let database: OpenPostgreSQLStore
     private let author: String?
     private let contextName: String?
     /// The recorded changes.
@@ -33,7 +33,7 @@ final class HistoryRecorder {
         static let most = 200
     }
 
-    init(_ database: OpenDatabase, author: String?, contextName: String?, identifier: UUID) {
+    init(_ database: OpenPostgreSQLStore, author: String?, contextName: String?, identifier: UUID) {
         self.database = database
         self.author = author
         self.contextName = contextName
@@ -45,12 +45,12 @@ final class HistoryRecorder {
 
     // MARK: - Changes
 
-    func inserted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) {
-        for key in keys { record(.insert, entity, key) }
+    func inserted(_ keys: some Sequence<Int64>, of entity: EntityMapping) {
+        for key in keys { record(.insert, of: entity, key: key) }
     }
 
-    func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, _ mask: HistoryMask) {
-        for key in keys { record(.update, entity, key, mask: mask.bytes) }
+    func updated(_ keys: some Sequence<Int64>, of entity: EntityMapping, mask: HistoryMask) {
+        for key in keys { record(.update, of: entity, key: key, mask: mask.bytes) }
     }
 
     /// Whether the model keeps values of deleted rows of an entity, or of its sub-entities.
@@ -60,20 +60,20 @@ final class HistoryRecorder {
         }
     }
 
-    func deleted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) {
-        for key in keys { record(.delete, entity, key) }
+    func deleted(_ keys: some Sequence<Int64>, of entity: EntityMapping) {
+        for key in keys { record(.delete, of: entity, key: key) }
     }
 
     /// Records that a row is deleted, with the values that the model keeps.
     func deleted(_ row: Row) {
         guard let entity = database.mapping.entity(row.layout) else { return }
-        record(.delete, entity, row.key, tombstone: Tombstone.archive(row))
+        record(.delete, of: entity, key: row.key, tombstone: Tombstone.archive(row))
     }
 
     private func record(
         _ kind: HistoryChangeKind,
-        _ entity: EntityMapping,
-        _ key: Int64,
+        of entity: EntityMapping,
+        key: Int64,
         mask: [UInt8]? = nil,
         tombstone: Data? = nil
     ) {

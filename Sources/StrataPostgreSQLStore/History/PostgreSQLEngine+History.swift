@@ -27,7 +27,7 @@ extension PostgreSQLEngine: HistoryStore {
     /// Reads the history without giving numbers.
     private func unnumbered(_ sql: String) throws -> Int64? {
         let database = try openDatabase()
-        return try PostgreSQLBoundary.run(.reading, database.place) {
+        return try PostgreSQLBoundary.run(.reading, at: database.place) {
             try database.pool.reading { connection in
                 try database.requireSame(connection)
                 return try connection.query(sql).firstInt64
@@ -37,7 +37,7 @@ extension PostgreSQLEngine: HistoryStore {
 
     package func beginHistory(after number: Int64) throws {
         let database = try openDatabase()
-        try PostgreSQLBoundary.run(.saving, database.place) {
+        try PostgreSQLBoundary.run(.saving, at: database.place) {
             try database.pool.withConnection { connection in
                 try database.requireSame(connection)
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -74,7 +74,7 @@ extension PostgreSQLEngine: HistoryStore {
         let records = try readHistory { try $0.records(query) }
         own.withLock { own in
             for transaction in records.map(\.transaction) {
-                if let identifier = transaction.identifier { own.note(transaction.number, of: identifier) }
+                if let identifier = transaction.identifier { own.add(transaction.number, of: identifier) }
             }
         }
         return records
@@ -214,12 +214,12 @@ extension PostgreSQLEngine: HistoryStore {
     private func readHistory<R>(_ body: (HistoryQueries) throws -> R) throws -> R {
         let database = try historyDatabase()
         return try OperationTally.timingStore {
-            try PostgreSQLBoundary.run(.reading, database.place) {
+            try PostgreSQLBoundary.run(.reading, at: database.place) {
                 try database.pool.reading { connection in
                     try database.requireSame(connection)
                     try HistoryQueries.number(connection)
                     // A process that knows a transaction must find it on replicas too.
-                    defer { database.noteCommit() }
+                    defer { database.countCommit() }
                     return try connection.inSnapshot {
                         try body(HistoryQueries(database: database, connection: connection))
                     }
@@ -234,7 +234,7 @@ extension PostgreSQLEngine: HistoryStore {
     private func writeHistory<R>(_ body: (Connection, HistoryQueries) throws -> R) throws -> R {
         let database = try historyDatabase()
         guard !isReadOnly else { throw readOnlyError }
-        return try PostgreSQLBoundary.run(.saving, database.place) {
+        return try PostgreSQLBoundary.run(.saving, at: database.place) {
             try database.pool.withConnection { connection in
                 try database.requireSame(connection)
                 try HistoryQueries.number(connection)
@@ -247,7 +247,7 @@ extension PostgreSQLEngine: HistoryStore {
         }
     }
 
-    private func historyDatabase() throws -> OpenDatabase {
+    private func historyDatabase() throws -> OpenPostgreSQLStore {
         let database = try openDatabase()
         if database.recordsHistory { return database }
         throw CocoaError.described(
@@ -272,8 +272,8 @@ struct OwnTransactions {
     private var numbers: Set<Int64> = []
     private var newest: Int64 = 0
 
-    /// Notes a transaction that is about to be committed.
-    mutating func note(_ identifier: UUID) {
+    /// Adds a transaction that is about to be committed.
+    mutating func add(_ identifier: UUID) {
         identifiers.insert(identifier)
         order.append(identifier)
         guard order.count > Self.most else { return }
@@ -286,8 +286,8 @@ struct OwnTransactions {
     /// It is unknown whether it was committed, so readers of the history have to be notified of it.
     mutating func forget(_ identifier: UUID) { identifiers.remove(identifier) }
 
-    /// Notes the number that a transaction has got, whether it is one of this store object or not.
-    mutating func note(_ number: Int64, of identifier: UUID) {
+    /// Adds the number that a transaction has got, whether it is one of this store object or not.
+    mutating func add(_ number: Int64, of identifier: UUID) {
         guard identifiers.contains(identifier) else {
             // If a failover has lost a transaction, then its number is given again.
             numbers.remove(number)

@@ -23,7 +23,7 @@ struct TouchedRows {
     /// There are usually few, so a linear search is faster than hashing.
     private var hierarchies: [Hierarchy] = []
 
-    mutating func touch(_ key: Int64, _ entity: EntityMapping, _ mask: HistoryMask) {
+    mutating func touch(_ key: Int64, of entity: EntityMapping, mask: HistoryMask) {
         let index: Int
         if let known = hierarchies.firstIndex(where: { $0.root == entity.rootNumber }) {
             index = known
@@ -43,7 +43,7 @@ struct TouchedRows {
     func concerns(_ entity: EntityMapping) -> Bool { hierarchies.contains { $0.root == entity.rootNumber } }
 
     /// Removes and returns the changed properties of a row, because the row is recorded now or was already.
-    mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
+    mutating func removeMask(of key: Int64, in entity: EntityMapping) -> HistoryMask? {
         guard let index = hierarchies.firstIndex(where: { $0.root == entity.rootNumber }),
             let position = hierarchies[index].positions[key]
         else { return nil }
@@ -55,7 +55,7 @@ struct TouchedRows {
     func record(in history: HistoryRecorder) {
         for hierarchy in hierarchies.sorted(by: { $0.root < $1.root }) {
             for row in hierarchy.rows.sorted(by: { $0.key < $1.key }) {
-                if let mask = row.mask { history.updated(CollectionOfOne(row.key), row.entity, mask) }
+                if let mask = row.mask { history.updated(CollectionOfOne(row.key), of: row.entity, mask: mask) }
             }
         }
     }
@@ -69,16 +69,16 @@ extension SaveTransaction {
         for run in runs(Array(changes.inserted.indices), { changes.inserted[$0].layout }) {
             let entity = try entity(changes.inserted[run[0]].layout)
             let keys = run.map { result.insertedKeys[$0] }
-            history.inserted(keys, entity)
-            if touched.concerns(entity) { for key in keys { _ = touched.take(key, entity) } }
+            history.inserted(keys, of: entity)
+            if touched.concerns(entity) { for key in keys { _ = touched.removeMask(of: key, in: entity) } }
         }
         for run in updateRuns() {
             let entity = try entity(run.updates[0].row.layout)
             let mask = history.places(entity).mask(run.key.changed)
             for update in run.updates {
                 var mask = mask
-                if let more = touched.take(update.row.key, entity) { mask.formUnion(more) }
-                history.updated(CollectionOfOne(update.row.key), entity, mask)
+                if let more = touched.removeMask(of: update.row.key, in: entity) { mask.formUnion(more) }
+                history.updated(CollectionOfOne(update.row.key), of: entity, mask: mask)
             }
         }
         touched.record(in: history)
@@ -95,11 +95,11 @@ extension SaveTransaction {
                 owner.owner.key < 0 || missing[entity.layout.rootNumber]?.contains(key) != true
             else { continue }
             if let last, last.entity === entity, last.relationships == owner.relationships {
-                touched.touch(key, entity, last.mask)
+                touched.touch(key, of: entity, mask: last.mask)
             } else {
                 let mask = history.places(entity).mask(toMany: owner.relationships)
                 last = (entity, owner.relationships, mask)
-                touched.touch(key, entity, mask)
+                touched.touch(key, of: entity, mask: mask)
             }
         }
         // The row may belong to a sub-entity; the rows that are read again show that.
@@ -113,7 +113,7 @@ extension SaveTransaction {
             let entity = try entity(row.layout)
             var mask = history.places(entity).derivedMask
             mask.formUnion(history.places(entity).mask(names: names))
-            touched.touch(row.key, entity, mask)
+            touched.touch(row.key, of: entity, mask: mask)
         }
         return touched
     }
@@ -126,14 +126,14 @@ extension SaveTransaction {
         for run in runs(changes.deleted, \.layout) {
             let entity = try entity(run[0].layout)
             guard HistoryRecorder.keepsValues(of: entity, mapping) else { continue }
-            kept[entity.layout.number] = try database.queries.askForRows(run.map(\.key), entity, connection)
+            kept[entity.layout.number] = try database.queries.askForRows(run.map(\.key), of: entity, on: connection)
         }
     }
 
     /// Records that rows of one entity are deleted.
     func recordDeletions(_ keys: [Int64], _ entity: EntityMapping) throws {
         guard let history else { return }
-        guard let kept = kept[entity.layout.number] else { return history.deleted(keys, entity) }
+        guard let kept = kept[entity.layout.number] else { return history.deleted(keys, of: entity) }
         for row in try database.queries.rows(try connection.answer(kept), entity) { history.deleted(row) }
     }
 
@@ -158,7 +158,7 @@ extension SaveTransaction {
         }
         for (root, keys) in owners where !keys.isEmpty {
             guard let entity = mapping.entity(modelNumber: root) else { continue }
-            touched[root] = (keys, try database.queries.askForKeys(keys.sorted(), entity, connection))
+            touched[root] = (keys, try database.queries.askForKeys(keys.sorted(), of: entity, on: connection))
         }
     }
 

@@ -40,7 +40,7 @@ struct LockTurns {
         _ body: () throws -> R
     ) throws -> R {
         let begin = ["BEGIN ISOLATION LEVEL READ COMMITTED", Self.limit, PostgreSQLEngine.workSetting] + settings
-        return try run(begin.joined(separator: "; "), back: "ROLLBACK", before, body)
+        return try run(begin.joined(separator: "; "), back: "ROLLBACK", before: before, body)
     }
 
     /// Runs `body` in the transaction that is open.
@@ -51,13 +51,13 @@ struct LockTurns {
     /// - Returns: The result of `body`.
     /// - Throws: The errors of ``transaction(_:_:)``.
     func savepoint<R>(_ body: () throws -> R) throws -> R {
-        try run("SAVEPOINT strata_place; \(Self.limit)", back: "ROLLBACK TO SAVEPOINT strata_place", {}, body)
+        try run("SAVEPOINT strata_place; \(Self.limit)", back: "ROLLBACK TO SAVEPOINT strata_place", before: {}, body)
     }
 
     private func run<R>(
         _ begin: String,
         back: String,
-        _ before: () throws -> Void,
+        before: () throws -> Void,
         _ body: () throws -> R
     ) throws -> R {
         while true {

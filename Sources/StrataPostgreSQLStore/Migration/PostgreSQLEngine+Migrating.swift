@@ -57,15 +57,15 @@ extension PostgreSQLEngine {
     package static func migrate(_ request: PostgreSQLMigrationRequest) throws -> Bool {
         let target: ConnectionTarget
         do { target = try ConnectionTarget(request.url) } catch {
-            throw PostgreSQLBoundary.cocoaError(error, .migrating, "")
+            throw PostgreSQLBoundary.cocoaError(describing: error, while: .migrating, at: "")
         }
-        return try PostgreSQLBoundary.run(.migrating, target.place) {
+        return try PostgreSQLBoundary.run(.migrating, at: target.place) {
             // The second connection asks which session has a table that is waited for.
-            let pool = OpenDatabase.pool(target, size: 2, timeout: request.timeout)
+            let pool = OpenPostgreSQLStore.pool(target, size: 2, timeout: request.timeout)
             defer { pool.close() }
             return try pool.withConnection { connection in
                 pool.explainWaits(of: connection, waiting: LockTurns.wait)
-                return try migrate(request, target, pool, connection)
+                return try migrate(request, at: target, through: pool, on: connection)
             }
         }
     }
@@ -80,13 +80,13 @@ extension PostgreSQLEngine {
 
     private static func migrate(
         _ request: PostgreSQLMigrationRequest,
-        _ target: ConnectionTarget,
-        _ pool: ConnectionPool,
-        _ connection: Connection
+        at target: ConnectionTarget,
+        through pool: ConnectionPool,
+        on connection: Connection
     ) throws -> Bool {
         do {
             return try LockTurns(connection, timeout: request.timeout).transaction {
-                try attempt(request, target, pool, connection)
+                try attempt(request, at: target, through: pool, on: connection)
             }
         } catch let error as PostgreSQLError
             where error.sqlState == "55P03" || ![.server, .rolledBack].contains(error.kind)
@@ -97,7 +97,7 @@ extension PostgreSQLEngine {
         } catch let error as PostgreSQLError {
             throw MigrationErrors.failure(
                 request.url,
-                PostgreSQLBoundary.cocoaError(error, .migrating, target.place),
+                PostgreSQLBoundary.cocoaError(describing: error, while: .migrating, at: target.place),
                 place: target.place
             )
         } catch {
@@ -108,12 +108,12 @@ extension PostgreSQLEngine {
     /// Migrates in the transaction that is open.
     private static func attempt(
         _ request: PostgreSQLMigrationRequest,
-        _ target: ConnectionTarget,
-        _ pool: ConnectionPool,
-        _ connection: Connection
+        at target: ConnectionTarget,
+        through pool: ConnectionPool,
+        on connection: Connection
     ) throws -> Bool {
         connection.patience = max(request.timeout, 1)
-        try OpenDatabase.lockShape(of: target, connection)
+        try OpenPostgreSQLStore.lockShape(of: target, connection)
         guard let metadata = try StoreMetadata.read(connection, target.place) else {
             throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
         }
@@ -122,13 +122,13 @@ extension PostgreSQLEngine {
             return false
         }
         try StoreFormat.bringUp(metadata, of: target, connection)
-        guard try PostgreSQLMigration(request, target, metadata, connection).run() else {
+        guard try PostgreSQLMigration(request, at: target, from: metadata, on: connection).run() else {
             try connection.command("ROLLBACK")
             return false
         }
         // Their statements and numbers of entities belong to the old model.
         try StoreSessions.endOthers(of: target, connection)
-        try ShapeCommit(connection, target, pool).commit { connection in
+        try ShapeCommit(on: connection, to: target, pool: pool).commit { connection in
             let found = try StoreMetadata.read(connection, target.place)
             return found?.versionHashes == request.migration.destinationHashes
         }

@@ -22,7 +22,7 @@ extension PostgreSQLMigration {
         let pairs = request.migration.pairs.compactMap { pair in
             source.entity(pair.source).flatMap { from in destination.entity(pair.destination).map { (pair, from, $0) } }
         }
-        for (pair, from, to) in pairs { try moveChanges(pair, from, to) }
+        for (pair, from, to) in pairs { try moveChanges(of: pair, from: from, to: to) }
         try connection.query(
             "DELETE FROM strata_change WHERE entity <> ALL($1)",
             [.array(PostgreSQLArray(pairs.map { Int64($0.1.number) }))]
@@ -32,11 +32,11 @@ extension PostgreSQLMigration {
             let arms = changed.map { "WHEN \($0.1.number) THEN \($0.2.number)" }.joined(separator: " ")
             try connection.command("UPDATE strata_change SET entity = CASE entity \(arms) ELSE entity END")
         }
-        try noteMigration()
+        try recordMigration()
     }
 
     /// Adds a transaction without changes, with the author that Apple uses.
-    private func noteMigration() throws {
+    private func recordMigration() throws {
         guard try connection.query("SELECT 1 FROM strata_history").rowCount > 0 else { return }
         let digest =
             metadata.values["NSStoreModelVersionHashesDigest"] as? String
@@ -56,7 +56,7 @@ extension PostgreSQLMigration {
 
     /// Rewrites the changes of an entity: the bits of changed properties have other positions, and the values of
     /// deleted objects have other names.
-    private func moveChanges(_ pair: EntityPair, _ from: EntityMapping, _ to: EntityMapping) throws {
+    private func moveChanges(of pair: EntityPair, from: EntityMapping, to: EntityMapping) throws {
         let old = HistoryPlaces(from.layout) { from.columns[$0.index].entity != nil }
         let new = HistoryPlaces(to.layout) { to.columns[$0.index].entity != nil }
         let names = Dictionary(pair.names.map { ($0.value, $0.key) }) { first, _ in first }

@@ -10,13 +10,13 @@ extension PostgreSQLMigration {
         guard hadForeignKeys else { return }
         let violations = try ForeignKeys(destination, connection).make()
         guard !violations.isEmpty else { return }
-        throw ForeignKeys.failure(request.url, violations, place)
+        throw ForeignKeys.failure(at: request.url, dueTo: violations, place: place)
     }
 }
 
 extension ForeignKeys {
     /// The error of a migration whose rows do not allow foreign keys.
-    static func failure(_ url: URL, _ violations: [Violation], _ place: String) -> CocoaError {
+    static func failure(at url: URL, dueTo violations: [Violation], place: String) -> CocoaError {
         MigrationErrors.rows(
             url,
             violations.map {

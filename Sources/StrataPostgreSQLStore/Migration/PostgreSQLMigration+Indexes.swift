@@ -72,10 +72,10 @@ extension PostgreSQLMigration {
             try connection.command("ROLLBACK TO SAVEPOINT strata_index")
             guard let constraint = index.constraint else { throw error }
             throw MigrationErrors.constraint(
-                request.url,
-                constraint.layout.name,
-                constraint.attributes,
-                try duplicates(constraint, index.table),
+                at: request.url,
+                of: constraint.layout.name,
+                on: constraint.attributes,
+                groups: try duplicates(constraint, index.table),
                 place: place
             )
         }

@@ -34,9 +34,9 @@ final class PostgreSQLMigration {
 
     init(
         _ request: PostgreSQLMigrationRequest,
-        _ target: ConnectionTarget,
-        _ metadata: StoreMetadata,
-        _ connection: Connection
+        at target: ConnectionTarget,
+        from metadata: StoreMetadata,
+        on connection: Connection
     ) throws {
         self.request = request
         self.connection = connection
@@ -70,7 +70,13 @@ final class PostgreSQLMigration {
         let belongings = try TableBelongings(of: dropped, connection)
         let rewritten = Set(successors.map(\.old))
         let columns = PostgreSQLSchema.columns(source).filter { rewritten.contains($0.key) }
-        try belongings.requireNoObstacles(dropped, successors, keeping: columns, request.url, place)
+        try belongings.requireNoObstacles(
+            toDropping: dropped,
+            replacedBy: successors,
+            keeping: columns,
+            at: request.url,
+            place: place
+        )
         try checkRows()
         // The foreign keys are dropped before rows are written, because checks that wait for the end of the transaction
         // keep tables from being changed.
@@ -246,7 +252,7 @@ final class PostgreSQLMigration {
                 continue
             }
             changes.remove(at: change)
-            try add(column, text, source.name)
+            try add(column, definition: text, to: source.name)
         }
         var values: [PostgreSQLValue] = []
         if let update = alteration.update(changes, { value in value.text { Self.parameter($0, &values) } }) {
@@ -258,7 +264,7 @@ final class PostgreSQLMigration {
 
     /// Adds a column with the same value in all rows, without a rewrite: the server keeps the value as the column's
     /// initial value.
-    private func add(_ column: SQLColumn, _ text: String, _ table: SQLName) throws {
+    private func add(_ column: SQLColumn, definition text: String, to table: SQLName) throws {
         try connection.query("SELECT pg_catalog.set_config('strata.migrated', $1, true)", [.text(text)])
         let setting = "pg_catalog.current_setting('strata.migrated')"
         let value =
@@ -327,7 +333,7 @@ final class PostgreSQLMigration {
     /// Computes derived attributes of tables that have new ones, or ones with a new derivation.
     private func computeDerived() throws {
         guard let plan = DerivedPlan(destination) else { return }
-        let upkeep = DerivedUpkeep(plan, RowQueries(destination, place: place), connection)
+        let upkeep = DerivedUpkeep(plan, reading: RowQueries(destination, place: place), on: connection)
         for table in layout.tables where !table.derived.isEmpty {
             let root = table.destination.entities[0]
             let stamps = table.destination.entities.flatMap { entity in
@@ -345,9 +351,9 @@ final class PostgreSQLMigration {
                 guard found.rowCount > 0 else { break }
                 for row in found.rows {
                     last = row.int64(0)
-                    upkeep.note(last, root: root.layout.rootNumber, isWritten: !stamps.isEmpty)
+                    upkeep.markOutdated(last, root: root.layout.rootNumber, isWritten: !stamps.isEmpty)
                 }
-                try upkeep.settle()
+                try upkeep.bringUpToDate()
             }
         }
     }

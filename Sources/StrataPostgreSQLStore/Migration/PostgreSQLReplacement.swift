@@ -48,14 +48,14 @@ package final class PostgreSQLReplacement {
             url = try Self.beside(old, target)
             working = try ConnectionTarget(url)
         } catch {
-            throw PostgreSQLBoundary.cocoaError(error, .migrating, "")
+            throw PostgreSQLBoundary.cocoaError(describing: error, while: .migrating, at: "")
         }
         self.timeout = timeout
         source = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
-        let pool = OpenDatabase.pool(target, size: 1, timeout: timeout)
+        let pool = OpenPostgreSQLStore.pool(target, size: 1, timeout: timeout)
         self.pool = pool
-        connection = try PostgreSQLBoundary.run(.migrating, target.place) { try pool.open() }
-        let isExpected = try PostgreSQLBoundary.run(.migrating, target.place) {
+        connection = try PostgreSQLBoundary.run(.migrating, at: target.place) { try pool.open() }
+        let isExpected = try PostgreSQLBoundary.run(.migrating, at: target.place) {
             // This needs a separate transaction, because it locks tables that the copy reads.
             if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
                 try StoreFormat.bringUp(target, connection)
@@ -78,7 +78,7 @@ package final class PostgreSQLReplacement {
         // that writes.
         let number = { [connection] in try HistoryQueries.number(connection) }
         let isExpected = try LockTurns(connection, timeout: timeout).transaction(settings, before: number) {
-            try OpenDatabase.lockShape(of: target, connection)
+            try OpenPostgreSQLStore.lockShape(of: target, connection)
             let metadata = try StoreMetadata.read(connection, target.place)
             guard let metadata, source.schema.current(metadata.versionHashes) == hashes else { return false }
             try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
@@ -95,7 +95,13 @@ package final class PostgreSQLReplacement {
         // Obstacles are reported before objects are made in vain.
         let columns = PostgreSQLSchema.columns(source)
         let belongings = try TableBelongings(of: oldNames, connection)
-        try belongings.requireNoObstacles(oldNames, [], keeping: columns, old, target.place)
+        try belongings.requireNoObstacles(
+            toDropping: oldNames,
+            replacedBy: [],
+            keeping: columns,
+            at: old,
+            place: target.place
+        )
         return true
     }
 
@@ -128,8 +134,8 @@ package final class PostgreSQLReplacement {
 
     /// Makes the new store as a copy of the old one, with its keys, its history and its UUID.
     package func copyRows() throws {
-        try PostgreSQLBoundary.run(.migrating, target.place) {
-            let pool = OpenDatabase.pool(working, size: 1, timeout: timeout)
+        try PostgreSQLBoundary.run(.migrating, at: target.place) {
+            let pool = OpenPostgreSQLStore.pool(working, size: 1, timeout: timeout)
             defer { pool.close() }
             try pool.withConnection { connection in
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)
@@ -140,14 +146,14 @@ package final class PostgreSQLReplacement {
                 let naming = source.dialect.naming
                 for table in source.tables {
                     let own = [naming.key, naming.entity, naming.version]
-                    try copy(table.name, own + table.columns.map(\.name), connection)
+                    try copy(table.name, columns: own + table.columns.map(\.name), to: connection)
                     try setSequence(PostgreSQLSchema.sequence(table), connection)
                 }
                 for join in source.joinTables {
-                    try copy(join.name, [join.first, join.second] + join.orders, connection)
+                    try copy(join.name, columns: [join.first, join.second] + join.orders, to: connection)
                 }
                 for book in PostgreSQLSchema.books {
-                    try copy(naming.name(book.name), book.columns.map { naming.name($0.name) }, connection)
+                    try copy(naming.name(book.name), columns: book.columns.map { naming.name($0.name) }, to: connection)
                 }
                 try setSequence(naming.name("strata_transaction_seq_seq"), connection)
                 try connection.commit()
@@ -155,7 +161,7 @@ package final class PostgreSQLReplacement {
         }
     }
 
-    private func copy(_ table: SQLName, _ columns: [SQLName], _ connection: Connection) throws {
+    private func copy(_ table: SQLName, columns: [SQLName], to connection: Connection) throws {
         let list = columns.map(\.description).joined(separator: ", ")
         try connection.command("INSERT INTO \(table) (\(list)) SELECT \(list) FROM \(target.quotedSchema).\(table)")
     }
@@ -182,7 +188,7 @@ package final class PostgreSQLReplacement {
     ///   one do not allow them.
     package func finish(_ schema: Schema, configuration: String?) throws {
         do {
-            try PostgreSQLBoundary.run(.migrating, target.place) {
+            try PostgreSQLBoundary.run(.migrating, at: target.place) {
                 try makeForeignKeys(schema, configuration)
                 // Between the attempts others may use the tables.
                 _ = try LockTurns(connection, timeout: timeout).savepoint {
@@ -198,7 +204,7 @@ package final class PostgreSQLReplacement {
                 try connection.command("DROP SCHEMA \(working.quotedSchema)")
                 try handOn(belongings, SQLMapping(schema, configuration: configuration, dialect: .postgresql))
                 try StoreSessions.endOthers(of: target, connection)
-                try ShapeCommit(connection, target, pool).commit { [working] connection in
+                try ShapeCommit(on: connection, to: target, pool: pool).commit { [working] connection in
                     let left = try connection.query(
                         "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
                         [.text(working.schema)]
@@ -237,13 +243,13 @@ package final class PostgreSQLReplacement {
     private func makeForeignKeys(_ schema: Schema, _ configuration: String?) throws {
         guard hasForeignKeys else { return }
         let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
-        let pool = OpenDatabase.pool(working, size: 1, timeout: timeout)
+        let pool = OpenPostgreSQLStore.pool(working, size: 1, timeout: timeout)
         defer { pool.close() }
         try pool.withConnection { connection in
             connection.patience = max(timeout, PostgreSQLEngine.workPatience)
             try connection.command("BEGIN; \(PostgreSQLEngine.workSetting)")
             let violations = try ForeignKeys(mapping, connection).make()
-            guard violations.isEmpty else { throw ForeignKeys.failure(url, violations, target.place) }
+            guard violations.isEmpty else { throw ForeignKeys.failure(at: url, dueTo: violations, place: target.place) }
             try connection.commit()
         }
     }

@@ -2,7 +2,7 @@ import Foundation
 import StrataKeys
 import StrataPostgreSQL
 
-/// The commit of a transaction that has changed the tables of a store, and that has ``OpenDatabase/lockShape(of:_:)``.
+/// The commit of a transaction that has changed the tables of a store, and that has ``OpenPostgreSQLStore/lockShape(of:_:)``.
 ///
 /// If the connection breaks during the commit, then another connection finds out the result from the store itself.
 struct ShapeCommit {
@@ -12,14 +12,14 @@ struct ShapeCommit {
     private let session: LostSession
 
     /// Asks for the number of the transaction, by which the session can be found after its connection is lost.
-    init(_ connection: Connection, _ target: ConnectionTarget, _ pool: ConnectionPool) throws {
+    init(on connection: Connection, to target: ConnectionTarget, pool: ConnectionPool) throws {
         self.connection = connection
         self.target = target
         self.pool = pool
-        let told = try connection.query(
+        let found = try connection.query(
             "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()::bigint"
         )
-        session = LostSession(process: told[0].int64(1), transaction: told[0].string(0))
+        session = LostSession(process: found[0].int64(1), transaction: found[0].string(0))
     }
 
     /// Commits the transaction.
@@ -31,13 +31,13 @@ struct ShapeCommit {
         do {
             try connection.commit()
         } catch let error as PostgreSQLError where [.connection, .deadline].contains(error.kind) || error.leavesDoubt {
-            guard try settle(error, hasHappened) else {
+            guard try findOutcome(after: error, hasHappened) else {
                 throw PostgreSQLError(.rolledBack, "the transaction was rolled back: \(error.message)")
             }
         }
     }
 
-    private func settle(_ error: PostgreSQLError, _ hasHappened: (Connection) throws -> Bool) throws -> Bool {
+    private func findOutcome(after error: PostgreSQLError, _ hasHappened: (Connection) throws -> Bool) throws -> Bool {
         let end = ContinuousClock.now + .seconds(max(pool.timeout, 5))
         var last = error
         while ContinuousClock.now < end {
@@ -48,7 +48,7 @@ struct ShapeCommit {
                 case .gone:
                     // A connection that gets the lock sees the result.
                     try asking.command("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 1000")
-                    try OpenDatabase.lockShape(of: target, asking)
+                    try OpenPostgreSQLStore.lockShape(of: target, asking)
                     return try hasHappened(asking)
                 case .ended: break
                 case .waitsForStandby: last = LostSession.unconfirmed

@@ -280,11 +280,11 @@ struct TableBelongings {
     ///   - place: The name of the store in messages.
     /// - Throws: `migration` (134110) with the obstacles.
     func requireNoObstacles(
-        _ dropped: [SQLName],
-        _ successors: [Successor],
+        toDropping dropped: [SQLName],
+        replacedBy successors: [Successor],
         keeping columns: [SQLName: Set<SQLName>],
-        _ url: URL,
-        _ place: String
+        at url: URL,
+        place: String
     ) throws {
         let obstacles = try obstacles(dropped, successors) + losses(columns)
         guard !obstacles.isEmpty else { return }

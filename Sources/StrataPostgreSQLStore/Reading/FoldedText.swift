@@ -14,7 +14,7 @@ struct FoldedText {
     private var layouts: [EntityLayout?]
 
     /// A predicate about rows of an entity in that form, if such columns exist.
-    static func rewritten(_ predicate: ResolvedPredicate, _ layout: EntityLayout, _ mapping: SQLMapping)
+    static func rewritten(_ predicate: ResolvedPredicate, of layout: EntityLayout, in mapping: SQLMapping)
         -> ResolvedPredicate
     {
         var layouts = [EntityLayout?](repeating: nil, count: max(predicate.variableCount, 1))

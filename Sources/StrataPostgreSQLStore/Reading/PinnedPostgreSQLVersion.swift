@@ -16,7 +16,7 @@ import StrataRows
 final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     // @unchecked Sendable: only the thread that has the turn uses `held`; the rest is constant, or protected by a
     // mutex.
-    private let database: OpenDatabase
+    private let database: OpenPostgreSQLStore
     /// The connection; `nil` once the version has ended.
     private var held: Connection?
     /// The connections to the same server.
@@ -37,8 +37,8 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     ///   - mayBeReplica: Whether it may be a replica's version.
     ///   - limit: The number of seconds after which the version ends; `nil` for never.
     /// - Returns: The version.
-    /// - Throws: ``PostgreSQLError``; the errors of ``OpenDatabase/requireSame(_:)-(Connection)``.
-    static func newest(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double? = nil) throws
+    /// - Throws: ``PostgreSQLError``; the errors of ``OpenPostgreSQLStore/requireSame(_:)-(Connection)``.
+    static func newest(_ database: OpenPostgreSQLStore, mayBeReplica: Bool, ageLimit limit: Double? = nil) throws
         -> PinnedPostgreSQLVersion
     {
         do {
@@ -49,22 +49,24 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
         }
     }
 
-    private static func held(_ database: OpenDatabase, mayBeReplica: Bool, _ limit: Double?) throws -> PinnedPostgreSQLVersion
+    private static func held(_ database: OpenPostgreSQLStore, mayBeReplica: Bool, _ limit: Double?) throws
+        -> PinnedPostgreSQLVersion
     {
         if mayBeReplica, let held = try database.replicas?.heldSnapshot(database, for: limit) {
             return PinnedPostgreSQLVersion(database, held, isOfReplica: true)
         }
         let connection = try database.pool.lend()
         do {
-            return try held(database, connection, limit)
+            return try held(of: database, on: connection, ageLimit: limit)
         } catch let error as PostgreSQLError where error.kind == .connection {
             // A connection that was not used for a while was lost: a migration, or the server, had ended it.
             database.pool.closeIdle()
-            return try held(database, try database.pool.lend(), limit)
+            return try held(of: database, on: try database.pool.lend(), ageLimit: limit)
         }
     }
 
-    private static func held(_ database: OpenDatabase, _ connection: Connection, _ limit: Double?) throws
+    private static func held(of database: OpenPostgreSQLStore, on connection: Connection, ageLimit limit: Double?)
+        throws
         -> PinnedPostgreSQLVersion
     {
         if connection.isPooled { try database.requireSame(connection) }
@@ -74,7 +76,13 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
                 try database.requireSame(try StoreMetadata.read(connection, database.place))
             }
             let isShared = database.sharesVersions.load(ordering: .relaxed)
-            let held = try PinnedSnapshot(connection, database.pool, for: limit, isShared: isShared, begun)
+            let held = try PinnedSnapshot(
+                on: connection,
+                pool: database.pool,
+                for: limit,
+                isShared: isShared,
+                begun: begun
+            )
             return PinnedPostgreSQLVersion(database, held, isOfReplica: false)
         } catch let error as PostgreSQLError where error.sqlState == "42P01" {
             // The store does not exist any more.
@@ -83,7 +91,7 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
         }
     }
 
-    private init(_ database: OpenDatabase, _ held: PinnedSnapshot, isOfReplica: Bool) {
+    private init(_ database: OpenPostgreSQLStore, _ held: PinnedSnapshot, isOfReplica: Bool) {
         self.database = database
         self.held = held.connection
         pool = held.pool
@@ -98,7 +106,7 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     private func letGo() {
         guard let connection = held else { return }
         held = nil
-        pool.takeBack(connection)
+        pool.giveBackInBackground(connection)
     }
 
     /// Ends the version, which cannot be read any more.
@@ -125,8 +133,8 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, the version is too
     ///   old, or the server has ended the connection.
     func read<R>(
-        _ control: FetchControl? = nil,
-        _ wait: Cancellation? = nil,
+        control: FetchControl? = nil,
+        wait: Cancellation? = nil,
         _ body: (Connection) throws -> R
     ) throws -> R {
         if case .acquired = turn.acquire(timeout: 0) { return try readInTurn(control, body) }
@@ -147,7 +155,7 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     /// Reads on the connection of the version, with the turn, and gives the turn back.
     private func readInTurn<R>(_ control: FetchControl?, _ body: (Connection) throws -> R) throws -> R {
         defer {
-            held?.settleCancel()
+            held?.awaitCancel()
             if isOver || held?.isBroken == true { letGo() }
             turn.release()
         }
@@ -176,7 +184,7 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
             if let idling { try held.post(idling, isKept: false) }
             return try body(held)
         } catch {
-            held.settleCancel()
+            held.awaitCancel()
             if !held.isBroken {
                 let back = "ROLLBACK TO SAVEPOINT \(PinnedSnapshot.savepoint)"
                 try held.command([back, idling].compactMap(\.self).joined(separator: "; "))
@@ -190,7 +198,7 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     /// - Returns: The result of `body`; `nil` if no connection that sees the version was available at once, or if it
     ///   was lost.
     private func readBeside<R>(_ body: (Connection) throws -> R) throws -> R? {
-        guard let snapshot, let connection = try? pool.take(waiting: 0, opening: 1) else { return nil }
+        guard let snapshot, let connection = try? pool.lease(waiting: 0, opening: 1) else { return nil }
         defer { pool.give(back: connection) }
         guard let begun = try? begin(snapshot, connection) else { return nil }
         let outcome = Result { try body(connection) }

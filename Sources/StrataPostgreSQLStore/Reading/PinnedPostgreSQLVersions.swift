@@ -31,7 +31,9 @@ final class PinnedPostgreSQLVersions: Sendable {
     ///   - limit: The number of seconds after which the version ends; `nil` for never.
     /// - Returns: The version.
     /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the server.
-    func hold(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double?) throws -> PinnedPostgreSQLVersion {
+    func hold(_ database: OpenPostgreSQLStore, mayBeReplica: Bool, ageLimit limit: Double?) throws
+        -> PinnedPostgreSQLVersion
+    {
         let isAllowed = state.withLock { state in
             state.held.removeAll { $0.version == nil }
             guard state.held.count + state.coming < most else { return false }
@@ -48,7 +50,7 @@ final class PinnedPostgreSQLVersions: Sendable {
             )
         }
         let version = Result {
-            try PostgreSQLBoundary.run(.reading, database.place) {
+            try PostgreSQLBoundary.run(.reading, at: database.place) {
                 try PinnedPostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limit)
             }
         }

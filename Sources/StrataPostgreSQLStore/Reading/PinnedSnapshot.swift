@@ -24,11 +24,11 @@ struct PinnedSnapshot: Sendable {
     /// - Throws: ``PostgreSQLError``; ``CannotBeShared`` if the server does not export the snapshot. The transaction
     ///   cannot be used after that.
     init(
-        _ connection: Connection,
-        _ pool: ConnectionPool,
+        on connection: Connection,
+        pool: ConnectionPool,
         for limit: Double?,
         isShared: Bool,
-        _ begun: PostedStatement? = nil
+        begun: PostedStatement? = nil
     ) throws {
         self.connection = connection
         self.pool = pool
@@ -42,8 +42,8 @@ struct PinnedSnapshot: Sendable {
         let asked = try connection.post("SELECT \(Self.idling)\(columns)", [idle])
         try connection.post("SAVEPOINT \(Self.savepoint)", isKept: false)
         do {
-            let told = try connection.answer(asked)
-            exported = isExported && told.rowCount == 1 ? PinnedSnapshotName(told[0], from: 1) : nil
+            let answer = try connection.answer(asked)
+            exported = isExported && answer.rowCount == 1 ? PinnedSnapshotName(answer[0], from: 1) : nil
         } catch let error as PostgreSQLError where isExported && error.isUnavailable && begun?.isDone != false {
             throw CannotBeShared()
         }

@@ -10,8 +10,8 @@ extension PostgreSQLEngine {
     package func explanation(of plan: FetchPlan, _ answer: ExplainedAnswer) throws -> ExplainedStatement? {
         let database = try openDatabase()
         guard let entity = database.mapping.entity(plan.layout) else { return nil }
-        return try PostgreSQLBoundary.run(.reading, place) {
-            let (sql, parameters) = try database.queries.text(plan, entity, answer)
+        return try PostgreSQLBoundary.run(.reading, at: place) {
+            let (sql, parameters) = try database.queries.text(of: plan, for: entity, as: answer)
             return try database.pool.reading { connection in
                 try database.requireSame(connection)
                 let steps = try connection.query("EXPLAIN (COSTS OFF) \(sql)", parameters)
@@ -23,7 +23,7 @@ extension PostgreSQLEngine {
 
 extension RowQueries {
     /// The statement of a fetch, and its values.
-    fileprivate func text(_ plan: FetchPlan, _ entity: EntityMapping, _ answer: ExplainedAnswer) throws
+    fileprivate func text(of plan: FetchPlan, for entity: EntityMapping, as answer: ExplainedAnswer) throws
         -> (sql: String, parameters: [PostgreSQLValue])
     {
         let isCount = answer == .count

@@ -31,7 +31,9 @@ extension PostgreSQLSource {
         let reading = try reading
         return try plan.evaluating {
             let isSnapshot = try reading.statement(plan)?.standsAlone == false
-            return try reading.read(plan.control, isSnapshot: isSnapshot, plan.timeLimit) { try $0.count(for: plan) }
+            return try reading.read(control: plan.control, isSnapshot: isSnapshot, timeLimit: plan.timeLimit) {
+                try $0.count(for: plan)
+            }
         }
     }
 
@@ -42,7 +44,8 @@ extension PostgreSQLSource {
         let values = try plan.rows.evaluating {
             let follows = plan.rows.control?.wantsCount ?? false
             let isSnapshot = follows || !reading.database.queries.standsAlone(plan)
-            return try reading.read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) { source in
+            return try reading.read(control: plan.rows.control, isSnapshot: isSnapshot, timeLimit: plan.rows.timeLimit)
+            { source in
                 if follows, let control = plan.rows.control {
                     control.expect(try control.counting { try source.count(for: plan) })
                 }
@@ -59,7 +62,8 @@ extension PostgreSQLSource {
         let reading = try reading
         return try plan.rows.evaluating {
             let isSnapshot = !reading.database.queries.standsAlone(plan)
-            return try reading.read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) {
+            return try reading.read(control: plan.rows.control, isSnapshot: isSnapshot, timeLimit: plan.rows.timeLimit)
+            {
                 try $0.count(for: plan)
             }
         }
@@ -68,23 +72,23 @@ extension PostgreSQLSource {
     package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         let reading = try reading
         OperationTally.current?.pointee.faults += 1
-        return try reading.read(nil, isSnapshot: false) { try $0.row(forKey: key, in: layout) }
+        return try reading.read(control: nil, isSnapshot: false) { try $0.row(forKey: key, in: layout) }
     }
 
     package func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
-        try reading.read(control, isSnapshot: false) { try $0.rows(forKeys: keys, in: layout) }
+        try reading.read(control: control, isSnapshot: false) { try $0.rows(forKeys: keys, in: layout) }
     }
 
     package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
         let reading = try reading
         OperationTally.current?.pointee.faults += 1
-        return try reading.read(nil, isSnapshot: false) { try $0.members(of: relationship, ownedBy: owner) }
+        return try reading.read(control: nil, isSnapshot: false) { try $0.members(of: relationship, ownedBy: owner) }
     }
 
     package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?)
         throws -> Memberships
     {
-        try reading.read(control, isSnapshot: false) { try $0.memberships(of: relationship, ownedBy: owners) }
+        try reading.read(control: control, isSnapshot: false) { try $0.memberships(of: relationship, ownedBy: owners) }
     }
 }
 
@@ -92,11 +96,11 @@ extension PostgreSQLSource {
 ///
 /// Any thread may use it. If an answer takes several statements, then they see one snapshot.
 struct PostgreSQLReading: Sendable {
-    let database: OpenDatabase
+    let database: OpenPostgreSQLStore
     /// The version; `nil` for the newest.
     let version: PinnedPostgreSQLVersion?
 
-    init(_ database: OpenDatabase, at version: PinnedPostgreSQLVersion? = nil) {
+    init(_ database: OpenPostgreSQLStore, at version: PinnedPostgreSQLVersion? = nil) {
         self.database = database
         self.version = version
     }
@@ -119,7 +123,7 @@ struct PostgreSQLReading: Sendable {
         // The rows belong to the moment at which they are listed.
         let version =
             try version ?? database.versions.hold(database, mayBeReplica: mayBeReplica, ageLimit: nil)
-        return PostgreSQLCursor(try version.references(for: plan), plan.layout, version)
+        return PostgreSQLCursor(try version.references(for: plan), of: plan.layout, from: version)
     }
 
     // MARK: - On a connection
@@ -134,7 +138,7 @@ struct PostgreSQLReading: Sendable {
             let follows = plan.control?.wantsCount ?? false
             let statement = try statement(plan)
             let isSnapshot = follows || statement?.standsAlone == false
-            return try read(plan.control, isSnapshot: isSnapshot, plan.timeLimit) { source in
+            return try read(control: plan.control, isSnapshot: isSnapshot, timeLimit: plan.timeLimit) { source in
                 if follows, let control = plan.control {
                     control.expect(try control.counting { try source.count(for: plan) })
                 }
@@ -144,9 +148,9 @@ struct PostgreSQLReading: Sendable {
     }
 
     fileprivate func read<R>(
-        _ control: FetchControl?,
+        control: FetchControl?,
         isSnapshot: Bool,
-        _ timeLimit: TimeInterval? = nil,
+        timeLimit: TimeInterval? = nil,
         _ body: (SnapshotSource) throws -> R
     ) throws -> R {
         func limited(_ connection: Connection) throws -> R {
@@ -161,19 +165,21 @@ struct PostgreSQLReading: Sendable {
         var isRepeated = false
         return try OperationTally.timingStore {
             do {
-                return try PostgreSQLBoundary.run(.reading, database.place) {
+                return try PostgreSQLBoundary.run(.reading, at: database.place) {
                     try waiting(control) { wait in
                         if let version {
-                            return try version.read(control, wait) { try cancelling($0, control, wait, limited) }
+                            return try version.read(control: control, wait: wait) {
+                                try cancelling($0, control: control, wait: wait, limited)
+                            }
                         }
-                        if let answer = try readReplica(control, wait, limited) { return answer }
+                        if let answer = try readReplica(control: control, wait: wait, limited) { return answer }
                         return try database.pool.reading(cancellation: wait) { connection in
                             // Another session has already reported rows before it was lost.
                             if isRepeated, let position { control?.goBack(to: position) }
                             isRepeated = true
                             connection.reportWait()
                             try database.requireSame(connection)
-                            return try cancelling(connection, control, wait, newest)
+                            return try cancelling(connection, control: control, wait: wait, newest)
                         }
                     }
                 }
@@ -195,13 +201,15 @@ struct PostgreSQLReading: Sendable {
 
     /// Reads from a replica; `nil` if the primary has to answer.
     private func readReplica<R>(
-        _ control: FetchControl?,
-        _ wait: Cancellation?,
+        control: FetchControl?,
+        wait: Cancellation?,
         _ body: (Connection) throws -> R
     ) throws -> R? {
         guard let control, control.mayReadReplica, let replicas = database.replicas else { return nil }
         let position = control.position
-        let answer = try replicas.reading(database, control, wait) { try cancelling($0, control, wait, body) }
+        let answer = try replicas.readFromReplica(of: database, control: control, wait: wait) {
+            try cancelling($0, control: control, wait: wait, body)
+        }
         if answer == nil { control.goBack(to: position) }
         return answer
     }
@@ -209,8 +217,8 @@ struct PostgreSQLReading: Sendable {
     /// Runs `body`; a cancel ends its statements, and also later waits.
     private func cancelling<R>(
         _ connection: Connection,
-        _ control: FetchControl?,
-        _ wait: Cancellation?,
+        control: FetchControl?,
+        wait: Cancellation?,
         _ body: (Connection) throws -> R
     ) throws -> R {
         guard let control else { return try body(connection) }
@@ -249,7 +257,7 @@ final class PostgreSQLCursor: RowCursor {
     /// Makes another cursor if the version ends before any row was handed out; `nil` if that is not possible.
     var startAgain: (() throws -> PostgreSQLCursor)?
 
-    init(_ references: [ObjectReference], _ layout: EntityLayout, _ version: PinnedPostgreSQLVersion) {
+    init(_ references: [ObjectReference], of layout: EntityLayout, from version: PinnedPostgreSQLVersion) {
         self.references = references
         self.layout = layout
         self.version = version

@@ -46,7 +46,7 @@ final class Replicas: Sendable {
     init(_ targets: [ConnectionTarget], of primary: ConnectionPool, _ request: PostgreSQLStoreRequest) {
         members = targets.map {
             Member(
-                OpenDatabase.pool(
+                OpenPostgreSQLStore.pool(
                     $0,
                     size: request.maximumConnections,
                     timeout: request.timeout,
@@ -65,7 +65,7 @@ final class Replicas: Sendable {
     }
 
     /// Notes that something was committed, which later reads have to see.
-    func noteCommit() { demand.withLock { $0.commits += 1 } }
+    func countCommit() { demand.withLock { $0.commits += 1 } }
 
     /// Forgets the log position of a former primary.
     func forgetPosition() { demand.withLock { $0 = Demand(commits: $0.commits + 1) } }
@@ -81,15 +81,15 @@ final class Replicas: Sendable {
     ///   - body: Reads.
     /// - Returns: The result of `body`; `nil` if no replica has answered, so that the primary has to.
     /// - Throws: The errors of `body`, except for those that the server has caused.
-    func reading<R>(
-        _ database: OpenDatabase,
-        _ control: FetchControl?,
-        _ wait: Cancellation?,
+    func readFromReplica<R>(
+        of database: OpenPostgreSQLStore,
+        control: FetchControl?,
+        wait: Cancellation?,
         _ body: (Connection) throws -> R
     ) throws -> R? {
         try onMember { member in
             try member.pool.withConnection(cancellation: wait) { connection in
-                guard try begin(member, database, connection, control) else { return nil }
+                guard try begin(with: member, in: database, on: connection, control: control) else { return nil }
                 let result = try body(connection)
                 try connection.command("COMMIT")
                 return result
@@ -106,16 +106,16 @@ final class Replicas: Sendable {
     ///   - limit: The number of seconds after which the transaction ends; `nil` for never.
     /// - Returns: The connection, and the snapshot for others.
     /// - Throws: Errors that the replicas have not caused.
-    func heldSnapshot(_ database: OpenDatabase, for limit: Double?) throws -> PinnedSnapshot? {
+    func heldSnapshot(_ database: OpenPostgreSQLStore, for limit: Double?) throws -> PinnedSnapshot? {
         try onMember { member in
             let connection = try member.pool.lend()
-            guard try begin(member, database, connection, nil) else {
-                member.pool.takeBack(connection)
+            guard try begin(with: member, in: database, on: connection, control: nil) else {
+                member.pool.giveBackInBackground(connection)
                 return nil
             }
             return try PinnedSnapshot(
-                connection,
-                member.pool,
+                on: connection,
+                pool: member.pool,
                 for: limit,
                 isShared: database.sharesVersions.load(ordering: .relaxed)
             )
@@ -143,7 +143,7 @@ final class Replicas: Sendable {
             }
         }
         // The primary answers now, and the next replica has to show what it shows.
-        noteCommit()
+        countCommit()
         return nil
     }
 
@@ -154,7 +154,12 @@ final class Replicas: Sendable {
     /// Begins a transaction on a replica that has caught up.
     ///
     /// - Returns: Whether it has caught up, and is a replica of this store. If not, nothing is begun.
-    private func begin(_ member: Member, _ database: OpenDatabase, _ connection: Connection, _ control: FetchControl?)
+    private func begin(
+        with member: Member,
+        in database: OpenPostgreSQLStore,
+        on connection: Connection,
+        control: FetchControl?
+    )
         throws -> Bool
     {
         // A server that is reachable answers this at once.
@@ -162,7 +167,7 @@ final class Replicas: Sendable {
         connection.patience = min(patience, Self.openingLimit)
         defer { connection.patience = patience }
         guard let position = try position(), try followsPrimary(connection),
-            try waitFor(position, connection, control)
+            try waitFor(position, on: connection, control: control)
         else { return false }
         try StoreMetadata.beginReading(connection)
         // The check is part of the snapshot, so no other process can migrate the store between it and the reads.
@@ -242,7 +247,7 @@ final class Replicas: Sendable {
     /// The sizes in bytes of a page's header, and of the header of a segment's first page.
     private static let (header, longHeader): (Int64, Int64) = (24, 40)
 
-    private func waitFor(_ position: Int64, _ connection: Connection, _ control: FetchControl?) throws -> Bool {
+    private func waitFor(_ position: Int64, on connection: Connection, control: FetchControl?) throws -> Bool {
         let end = ContinuousClock.now + .seconds(wait)
         var pause: UInt32 = 500
         while control?.isCancelled != true {

@@ -11,7 +11,7 @@ extension RowQueries {
     func said(_ plan: DictionaryPlan) -> (plan: DictionaryPlan, entity: EntityMapping)? {
         var said = plan
         said.rows = plan.rows.with(
-            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, plan.rows.layout, mapping) },
+            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, of: plan.rows.layout, in: mapping) },
             sort: plan.rows.sort,
             limit: plan.rows.limit,
             offset: plan.rows.offset
@@ -24,7 +24,7 @@ extension RowQueries {
     func standsAlone(_ plan: DictionaryPlan) -> Bool { said(plan).map { !$0.plan.mayOverflow } ?? false }
 
     /// The dictionary results that a fetch asks for.
-    func values(_ plan: DictionaryPlan, _ entity: EntityMapping, _ connection: Connection) throws -> FetchedValues {
+    func values(of plan: DictionaryPlan, for entity: EntityMapping, on connection: Connection) throws -> FetchedValues {
         let query = try compile(plan, entity, isOrdered: true)
         var results = FetchedValues(width: plan.columns.count)
         let control = plan.rows.control
@@ -32,7 +32,7 @@ extension RowQueries {
         try connection.each(query.sql, query.parameters) { row in
             if let control, control.isCancelled { throw CancellationError() }
             for (selected, column) in zip(query.columns, plan.columns) {
-                results.append(try value(selected, column.expression, row, plan))
+                results.append(try value(of: selected, selecting: column.expression, in: row, plan: plan))
             }
             counter.count()
             return true
@@ -42,7 +42,7 @@ extension RowQueries {
     }
 
     /// The number of dictionary results that a fetch of groups asks for.
-    func count(_ plan: DictionaryPlan, _ entity: EntityMapping, _ connection: Connection) throws -> Int {
+    func count(of plan: DictionaryPlan, for entity: EntityMapping, on connection: Connection) throws -> Int {
         let query = try compile(plan, entity, isOrdered: false)
         let result = try connection.query("SELECT pg_catalog.count(*) FROM (\(query.sql)) AS r", query.parameters)
         return Int(result.firstInt64 ?? 0)
@@ -71,8 +71,8 @@ extension RowQueries {
         }
         let compiled = try QueryCompiler.compile(
             plan,
-            entity,
-            mapping,
+            for: entity,
+            in: mapping,
             entityCondition: plan.rows.coversHierarchy ? nil : entityCondition(plan.rows),
             isOrdered: isOrdered
         )
@@ -89,16 +89,16 @@ extension RowQueries {
     }
 
     private func value(
-        _ column: SelectedColumn,
-        _ expression: ResolvedExpression,
-        _ row: ResultRow,
-        _ plan: DictionaryPlan
+        of column: SelectedColumn,
+        selecting expression: ResolvedExpression,
+        in row: ResultRow,
+        plan: DictionaryPlan
     ) throws -> FetchedValue {
         switch column {
         case .value(let position, let type):
             guard !row.isNull(position) else { return .null }
             guard case .attribute(_, let attribute) = expression, type == .decimal else {
-                return .plain(PredicateValue(row, position, type))
+                return .plain(PredicateValue(row, at: position, as: type))
             }
             guard let decimal = row.decimal(position) else {
                 throw PostgreSQLBoundary.damaged(
@@ -121,7 +121,7 @@ extension RowQueries {
 
 extension PredicateValue {
     /// The value in a column of a result, for an expression of a type.
-    fileprivate init(_ row: ResultRow, _ position: Int, _ type: ResolvedType) {
+    fileprivate init(_ row: ResultRow, at position: Int, as type: ResolvedType) {
         switch type {
         case .bool, .integer: self = .int(row.int64(position))
         // An aggregate of decimals is computed from their doubles.

@@ -39,7 +39,7 @@ extension RowQueries {
         let reach = SQLReach(mapping, addsUp: addsUp)
         var predicate = plan.predicate
         var isFilterExact = true
-        if let given = plan.predicate.map({ FoldedText.rewritten($0, plan.layout, mapping) }) {
+        if let given = plan.predicate.map({ FoldedText.rewritten($0, of: plan.layout, in: mapping) }) {
             let approximation = ConditionApproximation(given, layout: plan.layout, says: reach.says)
             isFilterExact = approximation.isExact
             predicate = ResolvedPredicate(
@@ -57,14 +57,14 @@ extension RowQueries {
             limit: isExact ? plan.limit : 0,
             offset: isExact ? plan.offset : 0
         )
-        var compiled = try QueryCompiler.compile(said, entity, mapping)
+        var compiled = try QueryCompiler.compile(said, for: entity, in: mapping)
         // Rows that are equal in the order come in the order of insertion, as in the process.
         if isOrdered, compiled.order == nil { compiled.order = "t0.\(naming.key)" }
         var conditions: [String] = []
         if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
         if let condition = compiled.condition { conditions.append("(\(condition))") }
         var parameters = compiled.bindings.map { PostgreSQLValue($0) }
-        if let condition = predicate?.condition, let area = area(condition, entity, &parameters) {
+        if let condition = predicate?.condition, let area = area(of: condition, for: entity, binding: &parameters) {
             conditions.append(area)
         }
         let restriction = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
@@ -100,9 +100,9 @@ extension RowQueries {
     ///   - parameters: The values of the statement; those of the rectangle are added.
     /// - Returns: The condition.
     private func area(
-        _ condition: ResolvedCondition,
-        _ entity: EntityMapping,
-        _ parameters: inout [PostgreSQLValue]
+        of condition: ResolvedCondition,
+        for entity: EntityMapping,
+        binding parameters: inout [PostgreSQLValue]
     ) -> String? {
         let boxes = boxes(of: entity)
         guard !boxes.isEmpty else { return nil }
@@ -129,7 +129,7 @@ extension RowQueries {
     }
 
     /// Reports the statement of a fetch to instruments, without its values, and returns it.
-    func noted(_ sql: String) -> String {
+    func reported(_ sql: String) -> String {
         if let tally = OperationTally.current { tally.pointee.statement = sql }
         return sql
     }
@@ -137,10 +137,10 @@ extension RowQueries {
     /// Answers a fetch with its statement; if sums in it are too large for PostgreSQL, then with a statement that
     /// leaves them to the process.
     private func answer<R>(
-        _ plan: FetchPlan,
-        _ entity: EntityMapping,
-        _ known: FetchStatement?,
-        _ connection: Connection,
+        to plan: FetchPlan,
+        for entity: EntityMapping,
+        known: FetchStatement?,
+        on connection: Connection,
         isOrdered: Bool = true,
         _ body: (FetchStatement) throws -> R
     ) throws -> R {
@@ -190,13 +190,15 @@ extension RowQueries {
     /// - Returns: The rows.
     /// - Throws: Errors of PostgreSQL, and `fileReadCorruptFile` (259) for a row that contradicts the model.
     func rows(
-        _ plan: FetchPlan,
-        _ entity: EntityMapping,
-        _ statement: FetchStatement?,
-        _ connection: Connection,
-        _ source: any RowSource
+        of plan: FetchPlan,
+        for entity: EntityMapping,
+        statement: FetchStatement?,
+        on connection: Connection,
+        source: any RowSource
     ) throws -> [Row] {
-        try answer(plan, entity, statement, connection) { try rows(plan, entity, saidBy: $0, connection, source) }
+        try answer(to: plan, for: entity, known: statement, on: connection) {
+            try rows(of: plan, for: entity, saidBy: $0, on: connection, source: source)
+        }
     }
 
     /// The columns that a fetch needs of each row.
@@ -207,14 +209,14 @@ extension RowQueries {
     }
 
     private func rows(
-        _ plan: FetchPlan,
-        _ entity: EntityMapping,
+        of plan: FetchPlan,
+        for entity: EntityMapping,
         saidBy statement: FetchStatement,
-        _ connection: Connection,
-        _ source: any RowSource
+        on connection: Connection,
+        source: any RowSource
     ) throws -> [Row] {
         guard statement.isExact else {
-            return try siftedRows(plan, entity, statement, connection, source)
+            return try siftedRows(of: plan, for: entity, statement: statement, on: connection, source: source)
         }
         let shape = shape(plan, entity)
         var rows: [Row] = []
@@ -222,7 +224,7 @@ extension RowQueries {
         let control = plan.control
         var counter = RowCounter(control)
         try connection.each(
-            noted("SELECT \(shape.columns)\(statement.tail)"),
+            reported("SELECT \(shape.columns)\(statement.tail)"),
             statement.parameters,
             mostRows: statement.mostRows
         ) {
@@ -239,33 +241,34 @@ extension RowQueries {
 
     /// The references of the rows of a fetch.
     func references(
-        _ plan: FetchPlan,
-        _ entity: EntityMapping,
-        _ statement: FetchStatement?,
-        _ connection: Connection,
-        _ source: any RowSource
+        of plan: FetchPlan,
+        for entity: EntityMapping,
+        statement: FetchStatement?,
+        on connection: Connection,
+        source: any RowSource
     ) throws -> [ObjectReference] {
-        try answer(plan, entity, statement, connection) {
-            try references(plan, entity, saidBy: $0, connection, source)
+        try answer(to: plan, for: entity, known: statement, on: connection) {
+            try references(of: plan, for: entity, saidBy: $0, on: connection, source: source)
         }
     }
 
     private func references(
-        _ plan: FetchPlan,
-        _ entity: EntityMapping,
+        of plan: FetchPlan,
+        for entity: EntityMapping,
         saidBy statement: FetchStatement,
-        _ connection: Connection,
-        _ source: any RowSource
+        on connection: Connection,
+        source: any RowSource
     ) throws -> [ObjectReference] {
         guard statement.isExact else {
-            return try sifted(plan, entity, statement, connection, source, needsRows: false) {
+            return try sifted(plan, for: entity, statement: statement, on: connection, source: source, needsRows: false)
+            {
                 ObjectReference(key: $0.key, entity: $0.layout.number)
             }
         }
         var references: [ObjectReference] = []
         var counter = RowCounter(plan.control)
         try connection.each(
-            noted("SELECT t0.\(naming.key), t0.\(naming.entity)\(statement.tail)"),
+            reported("SELECT t0.\(naming.key), t0.\(naming.entity)\(statement.tail)"),
             statement.parameters
         ) { row in
             let number = modelNumber(row.int64(1), 0)
@@ -279,11 +282,11 @@ extension RowQueries {
     }
 
     /// The number of rows of a fetch.
-    func count(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection, _ source: any RowSource) throws
+    func count(of plan: FetchPlan, for entity: EntityMapping, on connection: Connection, source: any RowSource) throws
         -> Int
     {
         let unordered = plan.unordered
-        return try answer(unordered, entity, nil, connection, isOrdered: false) { statement in
+        return try answer(to: unordered, for: entity, known: nil, on: connection, isOrdered: false) { statement in
             guard statement.isExact else {
                 // Rows after the window need not be examined.
                 let counted = plan.with(
@@ -294,16 +297,16 @@ extension RowQueries {
                 )
                 let found: [Void] = try sifted(
                     counted,
-                    entity,
-                    statement,
-                    connection,
-                    source,
+                    for: entity,
+                    statement: statement,
+                    on: connection,
+                    source: source,
                     needsRows: false,
                     isQuiet: true
                 ) { _ in () }
                 return plan.windowed(found.count)
             }
-            let sql = noted("SELECT pg_catalog.count(*)\(statement.tail)")
+            let sql = reported("SELECT pg_catalog.count(*)\(statement.tail)")
             let result = try connection.query(sql, statement.parameters)
             return plan.windowed(Int(result.firstInt64 ?? 0))
         }

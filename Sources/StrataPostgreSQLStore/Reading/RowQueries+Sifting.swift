@@ -20,24 +20,33 @@ extension RowQueries {
     ///   - connection: The connection that reads; in a transaction.
     ///   - source: Reads the same snapshot, for evaluation.
     /// - Returns: The rows in the plan's window, in their order.
-    /// - Throws: The errors of ``sifted(_:_:_:_:_:needsRows:isQuiet:_:)``.
+    /// - Throws: The errors of ``sifted(_:for:statement:on:source:needsRows:isQuiet:_:)``.
     func siftedRows(
-        _ plan: FetchPlan,
-        _ entity: EntityMapping,
-        _ statement: FetchStatement,
-        _ connection: Connection,
-        _ source: any RowSource
+        of plan: FetchPlan,
+        for entity: EntityMapping,
+        statement: FetchStatement,
+        on connection: Connection,
+        source: any RowSource
     ) throws -> [Row] {
         let looked = LookedAt(plan, statement)
         guard plan.limit > 0, !statement.isSorted, looked.isRowAlone, !looked.isAll(of: plan.wantedSlots) else {
-            return try sifted(plan, entity, statement, connection, source, needsRows: true) { $0 }
+            return try sifted(plan, for: entity, statement: statement, on: connection, source: source, needsRows: true)
+            { $0 }
         }
         // All matches have to be seen before the window is known. So only the slots that decide are read first, and
         // whole rows only for the window.
-        let names = try sifted(plan, entity, statement, connection, source, needsRows: false, isQuiet: true) {
+        let names = try sifted(
+            plan,
+            for: entity,
+            statement: statement,
+            on: connection,
+            source: source,
+            needsRows: false,
+            isQuiet: true
+        ) {
             (key: $0.key, version: $0.version)
         }
-        let rows = try self.rows(names, plan, entity, connection)
+        let rows = try self.rows(named: names, of: plan, for: entity, on: connection)
         plan.control?.add(rows.count)
         return rows
     }
@@ -53,10 +62,10 @@ extension RowQueries {
     ///   judged, so that the batch notices the change when it locks the row.
     /// - Throws: ``PostgreSQLError``; ``RowsGone`` if others have deleted some meanwhile.
     private func rows(
-        _ names: [(key: Int64, version: Int64)],
-        _ plan: FetchPlan,
-        _ entity: EntityMapping,
-        _ connection: Connection
+        named names: [(key: Int64, version: Int64)],
+        of plan: FetchPlan,
+        for entity: EntityMapping,
+        on connection: Connection
     ) throws -> [Row] {
         guard !names.isEmpty else { return [] }
         var places = KeyMap<Int>(minimumCapacity: names.count)
@@ -104,32 +113,32 @@ extension RowQueries {
     ///   contradicts the model.
     func sifted<Kept>(
         _ plan: FetchPlan,
-        _ entity: EntityMapping,
-        _ statement: FetchStatement,
-        _ connection: Connection,
-        _ source: any RowSource,
+        for entity: EntityMapping,
+        statement: FetchStatement,
+        on connection: Connection,
+        source: any RowSource,
         needsRows: Bool,
         isQuiet: Bool = false,
         _ keep: @escaping (Row) -> Kept
     ) throws -> [Kept] {
         let looked = LookedAt(plan, statement)
-        let shape = shape(plan, entity, looked, needsRows: needsRows)
+        let shape = shape(of: plan, for: entity, lookedAt: looked, needsRows: needsRows)
         let reader = StoreRowReader(source, [], storeNumber: plan.storeNumber)
-        var sieve = RowSieve(plan, statement, reader, isQuiet: isQuiet, keep)
-        let sql = noted("SELECT \(shape.columns)\(statement.tail)")
+        var sieve = RowSieve(plan, statement: statement, reader: reader, isQuiet: isQuiet, keep)
+        let sql = reported("SELECT \(shape.columns)\(statement.tail)")
         let stamp = CoarseClock.now
         let seesAll = plan.limit == 0 || !statement.isSorted
         if looked.isRowAlone, seesAll, plan.timeLimit == nil {
             try connection.each(sql, statement.parameters, mostRows: statement.mostRows) { result in
                 guard let row = try shape.row(result, stamp: stamp, self) else { throw unknownEntity(result, shape) }
-                try sieve.take(row)
+                try sieve.examine(row)
                 return true
             }
         } else {
-            try eachPiece(sql, statement.parameters, within: plan.timeLimit, connection) { result in
-                let rows = try rows(result, shape, stamp)
+            try eachPiece(of: sql, binding: statement.parameters, within: plan.timeLimit, on: connection) { result in
+                let rows = try rows(in: result, shape: shape, stamp: stamp)
                 if !looked.isRowAlone { reader.replaceRows(rows) }
-                for row in rows where !sieve.isFull { try sieve.take(row) }
+                for row in rows where !sieve.isFull { try sieve.examine(row) }
                 return !sieve.isFull
             }
         }
@@ -137,7 +146,9 @@ extension RowQueries {
     }
 
     /// The columns that are read of the rows.
-    private func shape(_ plan: FetchPlan, _ entity: EntityMapping, _ looked: LookedAt, needsRows: Bool) -> RowShape {
+    private func shape(of plan: FetchPlan, for entity: EntityMapping, lookedAt looked: LookedAt, needsRows: Bool)
+        -> RowShape
+    {
         let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
         // A row may lead to other rows of the fetch, which then have to be whole.
         guard looked.isRowAlone else { return shape(entity, isDeep: isDeep) }
@@ -147,7 +158,7 @@ extension RowQueries {
         return RowShape(entity, in: mapping, isDeep: isDeep, wanted: wanted)
     }
 
-    private func rows(_ result: QueryResult, _ shape: RowShape, _ stamp: UInt32) throws -> [Row] {
+    private func rows(in result: QueryResult, shape: RowShape, stamp: UInt32) throws -> [Row] {
         var rows: [Row] = []
         rows.reserveCapacity(result.rowCount)
         for row in result.rows {
@@ -171,10 +182,10 @@ extension RowQueries {
     ///   - body: Called with each piece; returns false to get no more.
     /// - Throws: ``PostgreSQLError``, ``PredicateEvaluationError`` if it takes too long, and the errors of `body`.
     private func eachPiece(
-        _ sql: String,
-        _ parameters: [PostgreSQLValue],
+        of sql: String,
+        binding parameters: [PostgreSQLValue],
         within seconds: Double?,
-        _ connection: Connection,
+        on connection: Connection,
         _ body: (QueryResult) throws -> Bool
     ) throws {
         // This is sent with the first FETCH.
@@ -188,7 +199,7 @@ extension RowQueries {
             let piece = try connection.answer(asked)
             taken += .now - start
             // A limit may be longer than any duration.
-            if let seconds, taken / .seconds(1) > seconds { throw PredicateEvaluationError.takesLong(seconds) }
+            if let seconds, taken / .seconds(1) > seconds { throw PredicateEvaluationError.exceedsLimit(seconds) }
             guard try body(piece), piece.rowCount == count else { break }
             let bytes = max(piece.byteCount / max(piece.rowCount, 1), 1)
             count = max(min(count * 2, Self.mostPiece, Self.pieceBytes / bytes), 1)
@@ -222,7 +233,7 @@ extension LookedAt {
 
 extension PredicateEvaluationError {
     /// The error for a query that takes more than a number of seconds of the server.
-    static func takesLong(_ seconds: Double) -> PredicateEvaluationError {
+    static func exceedsLimit(_ seconds: Double) -> PredicateEvaluationError {
         PredicateEvaluationError(
             "it takes more than \(seconds) s; ask for less at a time, or raise evaluationTimeLimit",
             isTimeLimit: true

@@ -49,13 +49,13 @@ final class RowQueries: Sendable {
     // MARK: - By key
 
     /// The existing rows with these keys.
-    func rows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
+    func rows(_ keys: [Int64], of entity: EntityMapping, on connection: Connection) throws -> [Row] {
         guard !keys.isEmpty else { return [] }
         return try rows(try connection.query(statement(for: keys, entity), Self.parameter(keys)), entity)
     }
 
     /// Asks for the existing rows with these keys.
-    func askForRows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> PostedStatement {
+    func askForRows(_ keys: [Int64], of entity: EntityMapping, on connection: Connection) throws -> PostedStatement {
         try connection.post(statement(for: keys, entity), Self.parameter(keys))
     }
 
@@ -84,12 +84,12 @@ final class RowQueries: Sendable {
         return rows
     }
 
-    func row(_ key: Int64, _ entity: EntityMapping, _ connection: Connection) throws -> Row? {
-        try rows([key], entity, connection).first
+    func row(_ key: Int64, of entity: EntityMapping, on connection: Connection) throws -> Row? {
+        try rows([key], of: entity, on: connection).first
     }
 
     /// Asks which of the keys have an existing row.
-    func askForKeys(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> PostedStatement {
+    func askForKeys(_ keys: [Int64], of entity: EntityMapping, on connection: Connection) throws -> PostedStatement {
         try connection.post(
             "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1)",
             [.array(PostgreSQLArray(keys))]
@@ -99,11 +99,11 @@ final class RowQueries: Sendable {
     /// The stored rows that have values of a constraint, by these values.
     func holders(
         of values: [[PostgreSQLValue]],
-        _ constraint: SQLConstraint,
-        _ table: SQLTable,
-        _ connection: Connection
+        constraint: SQLConstraint,
+        in table: SQLTable,
+        on connection: Connection
     ) throws -> [[PostgreSQLValue]: Row] {
-        let asked = try askForHolders(of: values, constraint, table, connection)
+        let asked = try askForHolders(of: values, constraint: constraint, in: table, on: connection)
         return try holders(of: values, table, try connection.answer(asked))
     }
 
@@ -112,9 +112,9 @@ final class RowQueries: Sendable {
     /// It asks for whole rows. They are not locked, so a later query might find other values.
     func askForHolders(
         of values: [[PostgreSQLValue]],
-        _ constraint: SQLConstraint,
-        _ table: SQLTable,
-        _ connection: Connection
+        constraint: SQLConstraint,
+        in table: SQLTable,
+        on connection: Connection
     ) throws -> PostedStatement {
         var arrays = constraint.slots.map { PostgreSQLArray($0.columnType) }
         for values in values { for index in arrays.indices { arrays[index].append(values[index]) } }
@@ -125,7 +125,7 @@ final class RowQueries: Sendable {
         let shape = rootShape(table.entities[0])
         let wanted = "\(unnested(arrays.map(\.element), from: 1)) AS u (\(columns), place)"
         // Each value is looked up alone, so that the server uses an index whatever the size of the table; see
-        // ``SaveTransaction/locking(_:of:_:_:)``.
+        // ``SaveTransaction/locking(returning:of:naming:strength:)``.
         return try connection.post(
             """
             SELECT \(shape.columns), u.place FROM \(wanted)
@@ -161,10 +161,10 @@ final class RowQueries: Sendable {
 
     /// The members of a to-many relationship, in their order; those without a position come last.
     func members(
-        _ relationship: ToManySlot,
-        _ entity: EntityMapping,
-        of owner: Int64,
-        _ connection: Connection
+        in relationship: ToManySlot,
+        of entity: EntityMapping,
+        ownedBy owner: Int64,
+        on connection: Connection
     ) throws -> [ObjectReference] {
         let sql: String
         switch entity.toMany[relationship.index] {
@@ -187,10 +187,10 @@ final class RowQueries: Sendable {
 
     /// The members of a to-many relationship of many owners, and the members' rows, with one statement.
     func memberships(
-        _ relationship: ToManySlot,
-        _ entity: EntityMapping,
-        of owners: [ObjectReference],
-        _ connection: Connection
+        in relationship: ToManySlot,
+        of entity: EntityMapping,
+        ownedBy owners: [ObjectReference],
+        on connection: Connection
     ) throws -> Memberships {
         guard let members = mapping.entity(modelNumber: relationship.destinationNumber) else { return Memberships() }
         let shape = rootShape(members)

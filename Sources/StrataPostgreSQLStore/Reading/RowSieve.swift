@@ -30,8 +30,8 @@ struct RowSieve<Kept> {
     ///   - keep: Makes the result from a row.
     init(
         _ plan: FetchPlan,
-        _ statement: FetchStatement,
-        _ reader: StoreRowReader,
+        statement: FetchStatement,
+        reader: StoreRowReader,
         isQuiet: Bool = false,
         _ keep: @escaping (Row) -> Kept
     ) {
@@ -49,7 +49,7 @@ struct RowSieve<Kept> {
     var isFull: Bool { sort == nil && plan.limit > 0 && kept.count >= plan.limit }
 
     /// Examines the next row.
-    mutating func take(_ row: Row) throws {
+    mutating func examine(_ row: Row) throws {
         if let control = plan.control, control.isCancelled { throw CancellationError() }
         guard !isFull, try evaluator?.evaluate(row.buffer) ?? true else { return }
         if let sort {

@@ -31,7 +31,7 @@ struct SQLReach {
             comparison.folding.isEmpty && areAlike([comparison.left, comparison.right], layouts)
         case .between(let operand, let lower, let upper, let folding):
             folding.isEmpty && areAlike([operand, lower, upper], layouts)
-        case .member(let operand, let set): says(operand, set, layouts)
+        case .member(let operand, let set): says(operand, equals: set, from: layouts)
         case .string(let test): says(test, layouts)
         case .exists(let collection, _): says(collection)
         }
@@ -44,7 +44,7 @@ struct SQLReach {
         case .and(let operands), .or(let operands): operands.allSatisfy { saysAll($0, layouts) }
         case .not(let operand): saysAll(operand, layouts)
         case .exists(let collection, let test):
-            with(collection, layouts) { layouts in
+            withMembers(of: collection, from: layouts) { layouts in
                 (collection.filter.map { saysAll($0, layouts) } ?? true) && saysAll(test, layouts)
             } ?? false
         case .isNull, .comparison, .between, .member, .string: says(condition, layouts)
@@ -105,7 +105,7 @@ struct SQLReach {
         switch expression {
         case .constant(let value, _): return kind(value)
         case .object(let path): return layout(path, layouts) == nil ? nil : .reference
-        case .attribute(let path, let attribute): return kind(path, attribute, layouts)
+        case .attribute(let path, let attribute): return kind(of: path, attribute: attribute, from: layouts)
         case .aggregate(let aggregate): return kind(aggregate, layouts)
         case .rowAggregate(let function, let operand):
             guard function == .count else { return kind(function, of: operand, layouts) }
@@ -122,7 +122,7 @@ struct SQLReach {
         switch expression {
         case .constant(.int(let number), _): return Int64.bitWidth - number.magnitude.leadingZeroBitCount
         case .attribute(let path, let attribute):
-            switch slot(path, attribute, layouts)?.type {
+            switch slot(at: path, attribute: attribute, from: layouts)?.type {
             case .integer16?: return 15
             case .integer32?: return 31
             default: return nil
@@ -143,7 +143,7 @@ struct SQLReach {
     }
 
     /// The slot of an attribute; `nil` if it has none.
-    private func slot(_ path: ResolvedPath, _ attribute: PredicateAttribute, _ layouts: [EntityLayout?]) -> Slot? {
+    private func slot(at path: ResolvedPath, attribute: PredicateAttribute, from layouts: [EntityLayout?]) -> Slot? {
         guard let layout = layout(path, layouts), layout.slots.indices.contains(attribute.slot) else { return nil }
         return layout.slots[attribute.slot]
     }
@@ -162,7 +162,7 @@ struct SQLReach {
 
     private func kind(_ aggregate: ResolvedAggregate, _ layouts: [EntityLayout?]) -> Kind? {
         let collection = aggregate.collection
-        return with(collection, layouts) { layouts in
+        return withMembers(of: collection, from: layouts) { layouts in
             if let filter = collection.filter, !saysAll(filter, layouts) { return nil }
             if aggregate.function == .count { return .small }
             return aggregate.element.flatMap { kind(aggregate.function, of: $0, layouts) }
@@ -186,7 +186,11 @@ struct SQLReach {
     }
 
     /// The result of `body` for the members of a collection; `nil` if the collection is unknown.
-    private func with<R>(_ collection: ResolvedCollection, _ layouts: [EntityLayout?], _ body: ([EntityLayout?]) -> R)
+    private func withMembers<R>(
+        of collection: ResolvedCollection,
+        from layouts: [EntityLayout?],
+        _ body: ([EntityLayout?]) -> R
+    )
         -> R?
     {
         guard says(collection), layouts.indices.contains(collection.variable) else { return nil }
@@ -211,9 +215,9 @@ struct SQLReach {
     }
 
     private func kind(
-        _ path: ResolvedPath,
-        _ attribute: PredicateAttribute,
-        _ layouts: [EntityLayout?]
+        of path: ResolvedPath,
+        attribute: PredicateAttribute,
+        from layouts: [EntityLayout?]
     ) -> Kind? {
         if attribute.type == .entity { return .entity }
         guard let layout = layout(path, layouts) else { return nil }
@@ -230,7 +234,7 @@ struct SQLReach {
         }
     }
 
-    private func says(_ operand: ResolvedExpression, _ set: PredicateValueSet, _ layouts: [EntityLayout?])
+    private func says(_ operand: ResolvedExpression, equals set: PredicateValueSet, from layouts: [EntityLayout?])
         -> Bool
     {
         guard set.folding.isEmpty else { return false }

@@ -34,7 +34,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
             where error.sqlState == "57014" && control?.isCancelled != true && .now - start >= .seconds(seconds * 0.9)
         {
             // Otherwise another role has cancelled the statement, or the role has a shorter limit.
-            throw PredicateEvaluationError.takesLong(seconds)
+            throw PredicateEvaluationError.exceedsLimit(seconds)
         }
     }
 
@@ -45,23 +45,23 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
     /// Works as ``rows(for:)``, with the plan's statement if that was made before.
     func rows(for plan: FetchPlan, _ statement: FetchStatement?) throws -> [Row] {
         guard let entity = queries.mapping.entity(plan.layout) else { return [] }
-        return try queries.rows(plan, entity, statement, connection, self)
+        return try queries.rows(of: plan, for: entity, statement: statement, on: connection, source: self)
     }
 
     /// Works as ``references(for:)``, with the plan's statement if that was made before.
     func references(for plan: FetchPlan, _ statement: FetchStatement?) throws -> [ObjectReference] {
         guard let entity = queries.mapping.entity(plan.layout) else { return [] }
-        return try queries.references(plan, entity, statement, connection, self)
+        return try queries.references(of: plan, for: entity, statement: statement, on: connection, source: self)
     }
 
     func count(for plan: FetchPlan) throws -> Int {
         guard let entity = queries.mapping.entity(plan.layout) else { return 0 }
-        return try queries.count(plan, entity, connection, self)
+        return try queries.count(of: plan, for: entity, on: connection, source: self)
     }
 
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
         try dictionaries(plan) {
-            try queries.values($0, $1, connection)
+            try queries.values(of: $0, for: $1, on: connection)
         } otherwise: {
             try computedValues(for: plan)
         }
@@ -71,7 +71,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         // Without groups there is one result for each row.
         guard plan.grouping != nil else { return try count(for: plan.rows) }
         return try dictionaries(plan) {
-            try queries.count($0, $1, connection)
+            try queries.count(of: $0, for: $1, on: connection)
         } otherwise: {
             try computedValues(for: plan).count
         }
@@ -90,17 +90,17 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
 
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         guard let entity = queries.mapping.entity(layout) else { return nil }
-        return try queries.row(key, entity, connection)
+        return try queries.row(key, of: entity, on: connection)
     }
 
     func rows(forKeys keys: [Int64], in layout: EntityLayout, control: FetchControl?) throws -> [Row] {
         guard let entity = queries.mapping.entity(layout) else { return [] }
-        return try queries.rows(keys, entity, connection)
+        return try queries.rows(keys, of: entity, on: connection)
     }
 
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
         guard let entity = queries.mapping.entity(modelNumber: owner.entity) else { return [] }
-        return try queries.members(relationship, entity, of: owner.key, connection)
+        return try queries.members(in: relationship, of: entity, ownedBy: owner.key, on: connection)
     }
 
     func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?) throws
@@ -109,6 +109,6 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         guard let owner = owners.first, let entity = queries.mapping.entity(modelNumber: owner.entity) else {
             return Memberships()
         }
-        return try queries.memberships(relationship, entity, of: owners, connection)
+        return try queries.memberships(in: relationship, of: entity, ownedBy: owners, on: connection)
     }
 }

@@ -23,11 +23,11 @@ struct CommitMark {
     ///   - isRecorded: Whether the history contains it.
     ///   - witness: A row that it has written; `nil` if there is none, as for a batch.
     init(
-        _ begun: QueryResult,
-        _ connection: Connection,
-        _ identifier: UUID,
+        begun: QueryResult,
+        on connection: Connection,
+        identifier: UUID,
         isRecorded: Bool,
-        _ witness: WrittenRow?
+        witness: WrittenRow?
     ) {
         self.isRecorded = isRecorded
         self.witness = witness
@@ -44,7 +44,7 @@ struct CommitMark {
     ///
     /// - Throws: An error if nothing was committed: one of the kind `rolledBack`, or the error itself if the
     ///   transaction has waited for a lock for too long. ``SaveInDoubt`` if the result cannot be found out.
-    func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
+    func resolve(in database: OpenPostgreSQLStore, after error: PostgreSQLError) throws {
         if FaultGuard.doubtResolution.isOff {
             throw PostgreSQLError(.rolledBack, "the transaction is taken for rolled back")
         }
@@ -75,16 +75,19 @@ struct CommitMark {
         throw SaveInDoubt(identifier: identifier, reason: last) { [last] in try isCommitted(database, last) }
     }
 
-    /// Asks again, for as long as ``settle(_:_:)`` does.
+    /// Asks again, for as long as ``resolve(in:after:)`` does.
     ///
     /// - Throws: ``SaveInDoubt`` if the result cannot be found out.
-    private func isCommitted(_ database: OpenDatabase, _ reason: any Error) throws -> Bool {
+    private func isCommitted(_ database: OpenPostgreSQLStore, _ reason: any Error) throws -> Bool {
         do {
-            try settle(database, reason as? PostgreSQLError ?? PostgreSQLError(.connection, "the connection was lost"))
+            try resolve(
+                in: database,
+                after: reason as? PostgreSQLError ?? PostgreSQLError(.connection, "the connection was lost")
+            )
         } catch is PostgreSQLError {
             return false
         }
-        database.noteCommit()
+        database.countCommit()
         return true
     }
 
@@ -95,9 +98,9 @@ struct CommitMark {
     ///   - ending: How the session was ended; stays `nil` if that was not needed.
     /// - Returns: Whether it was committed; `nil` as long as the server has not ended it.
     /// - Throws: ``PostgreSQLError`` if the server does not answer, or does not know the result.
-    private func ask(_ database: OpenDatabase, _ ending: inout LostSession.State?) throws -> Bool? {
+    private func ask(_ database: OpenPostgreSQLStore, _ ending: inout LostSession.State?) throws -> Bool? {
         let connection = try database.pool.open(timeout: 5)
-        let isCommitted = try look(database, connection, &ending)
+        let isCommitted = try outcome(in: database, askedOn: connection, ending: &ending)
         // The session may have begun to wait for a standby just then.
         if isCommitted == true, ending != nil, try LostSession.mayWaitForStandby(connection) {
             throw LostSession.unconfirmed
@@ -105,7 +108,11 @@ struct CommitMark {
         return isCommitted
     }
 
-    private func look(_ database: OpenDatabase, _ connection: Connection, _ ending: inout LostSession.State?) throws
+    private func outcome(
+        in database: OpenPostgreSQLStore,
+        askedOn connection: Connection,
+        ending: inout LostSession.State?
+    ) throws
         -> Bool?
     {
         // Another server has given the transaction's number to another transaction, or will do so.
@@ -131,7 +138,7 @@ struct CommitMark {
         }
         guard isSameServer else {
             // Other transactions may have changed the row by now.
-            if let answer = try witness?.tells(connection, isLost: true) { return answer }
+            if let answer = try witness?.showsCommit(on: connection, isLost: true) { return answer }
             throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
         }
         switch status {
@@ -156,7 +163,7 @@ struct CommitMark {
     /// If a commit did not reach the disk, then the transaction is lost, and another one may have its number by now. So
     /// the number proves nothing. Only a row with the version that the transaction has written proves the commit.
     private func isWitnessed(_ connection: Connection) throws -> Bool {
-        if try witness?.tells(connection, isLost: false) == true { return true }
+        if try witness?.showsCommit(on: connection, isLost: false) == true { return true }
         throw PostgreSQLError(
             .server,
             "the server was started again, and has given the number of the transaction to another"
@@ -200,7 +207,7 @@ struct WrittenRow {
     ///     lost.
     /// - Returns: Whether it was committed.
     /// - Throws: ``PostgreSQLError`` if the server is a replica, and may not have the row yet.
-    func tells(_ connection: Connection, isLost: Bool) throws -> Bool? {
+    func showsCommit(on connection: Connection, isLost: Bool) throws -> Bool? {
         let found = try connection.query(
             """
             SELECT (SELECT t.\(naming.version) FROM \(table) AS t WHERE t.\(naming.key) = $1), pg_catalog.pg_is_in_recovery()

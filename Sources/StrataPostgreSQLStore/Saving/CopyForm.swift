@@ -17,7 +17,7 @@ struct CopyForm {
     /// column wider.
     ///
     /// - Throws: ``PostgreSQLError``, including errors of the posted statements.
-    init?(_ shape: WriteShape, _ naming: SQLNaming, _ connection: Connection) throws {
+    init?(of shape: WriteShape, naming: SQLNaming, on connection: Connection) throws {
         let columns = [naming.entity] + shape.names
         var names = PostgreSQLArray(.text)
         for name in columns { names.append(name.raw) }
@@ -53,7 +53,7 @@ struct CopyForm {
     /// - Throws: ``PostgreSQLError`` with the code 22003, which the server uses too, if a column is too narrow for a
     ///   number.
     func rows(_ arrays: inout ColumnArrays) throws -> CopiedRows {
-        guard let rows = CopiedRows(first: entity, columns: arrays.takeColumns(), widths: widths) else {
+        guard let rows = CopiedRows(first: entity, columns: arrays.removeColumns(), widths: widths) else {
             throw PostgreSQLError(.server, sqlState: "22003", "a number is out of the range of its column")
         }
         return rows

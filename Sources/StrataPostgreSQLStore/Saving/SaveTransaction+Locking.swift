@@ -55,32 +55,32 @@ extension SaveTransaction {
         var missing: [StoreConflict] = []
         for hierarchy in look.hierarchies {
             let (root, found) = (hierarchy.root, try connection.answer(hierarchy.locked))
-            func note(_ rows: [(key: Int64, version: Int64)]) {
+            func setVersions(_ rows: [(key: Int64, version: Int64)]) {
                 versions[root] = Dictionary(rows.map { ($0.key, $0.version) }) { first, _ in first }
             }
-            func noteMissing(_ keys: Set<Int64>) {
+            func addMissing(_ keys: Set<Int64>) {
                 if FaultGuard.targetCheck.isOff { return }
                 missing += hierarchy.targets.filter { !keys.contains($0.key) }.map { .missing($0, root: root) }
             }
             switch hierarchy.kind {
-            case .written: note(found.rows.map { ($0.int64(0), $0.int64(1)) })
+            case .written: setVersions(found.rows.map { ($0.int64(0), $0.int64(1)) })
             case .targets:
                 // Usually all of them exist.
-                if found.rowCount != hierarchy.targets.count { noteMissing(Set(found.rows.map { $0.int64(0) })) }
+                if found.rowCount != hierarchy.targets.count { addMissing(Set(found.rows.map { $0.int64(0) })) }
             case .mixed:
-                note(found.rows.filter { !$0.isNull(1) }.map { ($0.int64(0), $0.int64(1)) })
-                noteMissing(Set((versions[root] ?? [:]).keys))
+                setVersions(found.rows.filter { !$0.isNull(1) }.map { ($0.int64(0), $0.int64(1)) })
+                addMissing(Set((versions[root] ?? [:]).keys))
             }
         }
         var outdated: [RowDeletion] = []
-        func check(_ layout: EntityLayout, _ key: Int64, _ baseVersion: Int64) {
-            guard !isCurrent(layout, key, baseVersion, versions) else { return }
+        func check(_ layout: EntityLayout, key: Int64, baseVersion: Int64) {
+            guard !isCurrent(layout, key: key, baseVersion: baseVersion, among: versions) else { return }
             outdated.append(RowDeletion(layout: layout, key: key, baseVersion: baseVersion))
         }
-        for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
-        for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
+        for lock in changes.locked { check(lock.layout, key: lock.key, baseVersion: lock.baseVersion) }
+        for deletion in changes.deleted { check(deletion.layout, key: deletion.key, baseVersion: deletion.baseVersion) }
         for update in changes.updated {
-            check(update.row.layout, update.row.key, update.baseVersion)
+            check(update.row.layout, key: update.row.key, baseVersion: update.baseVersion)
             guard update.baseVersion >> RowVersion.markBits < .max >> RowVersion.markBits else {
                 throw PostgreSQLBoundary.damaged(
                     database.place,
@@ -178,9 +178,16 @@ extension SaveTransaction {
             let (locked, kind): (PostedStatement, Look.Kind) =
                 switch locks.inOneWay {
                 case (let keys, .target)?:
-                    (try lock(keys, "\(naming.key)", entity, RowLock.target.clause), .targets)
+                    (try lock(keys, returning: "\(naming.key)", of: entity, strength: RowLock.target.clause), .targets)
                 case (let keys, let strength)?:
-                    (try lock(keys, "\(naming.key), \(naming.version)", entity, strength.clause), .written)
+                    (
+                        try lock(
+                            keys,
+                            returning: "\(naming.key), \(naming.version)",
+                            of: entity,
+                            strength: strength.clause
+                        ), .written
+                    )
                 case nil: (try lock(locks, entity), .mixed)
                 }
             return Look.Hierarchy(root: root, targets: targets, locked: locked, kind: kind)
@@ -221,12 +228,12 @@ extension SaveTransaction {
     }
 
     /// Asks for the locks of some rows, in the order of their keys.
-    private func lock(_ keys: [Int64], _ columns: String, _ entity: EntityMapping, _ strength: String) throws
+    private func lock(_ keys: [Int64], returning columns: String, of entity: EntityMapping, strength: String) throws
         -> PostedStatement
     {
         let strength = FaultGuard.lockOrder.isOff && Bool.random() ? "DESC \(strength)" : strength
         return try connection.post(
-            Self.locking(columns, of: entity.table, naming, strength),
+            Self.locking(returning: columns, of: entity.table, naming: naming, strength: strength),
             [.array(PostgreSQLArray(keys.sorted()))],
             mayWait: true
         )
@@ -251,7 +258,7 @@ extension SaveTransaction {
     /// parameter.
     ///
     /// Settings of the transaction make the server find the rows by their index, in a table of any size.
-    static func locking(_ columns: String, of table: SQLName, _ naming: SQLNaming, _ strength: String) -> String {
+    static func locking(returning columns: String, of table: SQLName, naming: SQLNaming, strength: String) -> String {
         """
         SELECT \(columns) FROM \(table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) \(strength)
         """
@@ -260,9 +267,9 @@ extension SaveTransaction {
     /// Whether a row has the version that its change is based on.
     private func isCurrent(
         _ layout: EntityLayout,
-        _ key: Int64,
-        _ baseVersion: Int64,
-        _ versions: [Int: [Int64: Int64]]
+        key: Int64,
+        baseVersion: Int64,
+        among versions: [Int: [Int64: Int64]]
     ) -> Bool {
         let version = versions[layout.rootNumber]?[key]
         if FaultGuard.versionCheck.isOff, version != nil { return true }
@@ -274,7 +281,7 @@ extension SaveTransaction {
     private func report(_ outdated: [RowDeletion]) throws {
         let asked = try Dictionary(grouping: outdated, by: \.layout.rootNumber).mapValues { rows in
             let entity = try entity(rows[0].layout)
-            return (entity, try database.queries.askForRows(rows.map(\.key), entity, connection))
+            return (entity, try database.queries.askForRows(rows.map(\.key), of: entity, on: connection))
         }
         let persisted = try asked.mapValues { entity, asked in
             let rows = try database.queries.rows(try connection.answer(asked), entity)
@@ -320,7 +327,12 @@ extension SaveTransaction {
                 let takers = takers(of: constraint, table.entities[0].layout.number)
                 guard !takers.isEmpty else { continue }
                 let values = takers.map(\.values)
-                let holders = try database.queries.askForHolders(of: values, constraint, table, connection)
+                let holders = try database.queries.askForHolders(
+                    of: values,
+                    constraint: constraint,
+                    in: table,
+                    on: connection
+                )
                 looks.append(ConstraintLook(constraint: constraint, table: table, takers: takers, holders: holders))
             }
         }
@@ -357,18 +369,18 @@ extension SaveTransaction {
                     case let column??: leaving[column, default: []].append(holder)
                     case .some(nil): keys.insert(holder, at: 0)
                     case nil:
-                        report(constraint, keys, stored)
+                        report(constraint, brokenBy: keys, persisted: stored)
                         continue
                     }
                 }
-                if keys.count > 1 { report(constraint, keys, nil) }
+                if keys.count > 1 { report(constraint, brokenBy: keys, persisted: nil) }
             }
             for (column, keys) in leaving { vacated.append((table.name, column, keys.sorted())) }
         }
         return vacated
     }
 
-    private func report(_ constraint: SQLConstraint, _ keys: [Int64], _ persisted: Row?) {
+    private func report(_ constraint: SQLConstraint, brokenBy keys: [Int64], persisted: Row?) {
         report(
             .constraint(
                 entity: constraint.layout,

@@ -5,15 +5,15 @@ import StrataRows
 import StrataSQL
 
 extension SaveTransaction {
-    private func append(_ row: Row, _ key: Int64, _ shape: WriteShape, to arrays: inout ColumnArrays) {
+    private func append(_ row: Row, key: Int64, shape: WriteShape, to arrays: inout ColumnArrays) {
         guard var column = shape.columns.baseAddress else { return }
         let end = column + shape.columns.count
         while column < end {
             if column.pointee.form == .reference {
-                append(row, key, column, shape, to: &arrays)
+                append(row, key: key, column: column, shape: shape, to: &arrays)
             } else {
                 let isKept = arrays.append(row, column)
-                if !isKept { noteInexact(key, row.layout) }
+                if !isKept { markInexact(key, row.layout) }
             }
             column += 1
         }
@@ -22,9 +22,9 @@ extension SaveTransaction {
     /// Appends the destination of a to-one relationship.
     private func append(
         _ row: Row,
-        _ key: Int64,
-        _ column: UnsafePointer<WriteShape.Column>,
-        _ shape: WriteShape,
+        key: Int64,
+        column: UnsafePointer<WriteShape.Column>,
+        shape: WriteShape,
         to arrays: inout ColumnArrays
     ) {
         guard let reference = row.unsafe.reference(column.pointee.slotIndex, at: column.pointee.word) else {
@@ -33,7 +33,7 @@ extension SaveTransaction {
             return
         }
         let target = storedKey(reference.key)
-        if target == nil { noteInexact(key, row.layout) }
+        if target == nil { markInexact(key, row.layout) }
         arrays.append(target, to: column.pointee.value)
         if let place = column.pointee.entity {
             let number = target == nil ? nil : mapping.entity(modelNumber: reference.entity)?.number
@@ -83,12 +83,16 @@ extension SaveTransaction {
         func flush() throws {
             let count = arrays.rowCount
             guard count > 0 else { return }
-            try connection.post(shape.sql, arrays.take() + [.int8(Int64(count)), .int8(mark)], mayWait: shape.mayWait)
+            try connection.post(
+                shape.sql,
+                arrays.removeRows() + [.int8(Int64(count)), .int8(mark)],
+                mayWait: shape.mayWait
+            )
         }
         for update in run.updates {
             arrays.append(update.row.key, to: WriteShape.key)
             arrays.append(update.baseVersion, to: WriteShape.version)
-            append(update.row, update.row.key, shape, to: &arrays)
+            append(update.row, key: update.row.key, shape: shape, to: &arrays)
             if arrays.endRow() { try flush() }
         }
         try flush()
@@ -103,19 +107,21 @@ extension SaveTransaction {
     }
 
     private func insert(_ indices: [Int], _ shape: WriteShape) throws {
-        if copiesRows, indices.count >= CopyForm.leastRows, let form = try CopyForm(shape, naming, connection) {
-            return try copy(indices, shape, form)
+        if copiesRows, indices.count >= CopyForm.leastRows,
+            let form = try CopyForm(of: shape, naming: naming, on: connection)
+        {
+            return try copy(indices, shape: shape, form: form)
         }
         var arrays = shape.arrays
         arrays.reserve(indices.count)
         for index in indices {
             appendInserted(index, shape, to: &arrays)
-            if arrays.endRow() { try connection.post(shape.sql, arrays.take(), mayWait: shape.mayWait) }
+            if arrays.endRow() { try connection.post(shape.sql, arrays.removeRows(), mayWait: shape.mayWait) }
         }
-        if arrays.rowCount > 0 { try connection.post(shape.sql, arrays.take(), mayWait: shape.mayWait) }
+        if arrays.rowCount > 0 { try connection.post(shape.sql, arrays.removeRows(), mayWait: shape.mayWait) }
     }
 
-    private func copy(_ indices: [Int], _ shape: WriteShape, _ form: CopyForm) throws {
+    private func copy(_ indices: [Int], shape: WriteShape, form: CopyForm) throws {
         try connection.copy(form.sql) { send in
             var arrays = ColumnArrays(shape.arrays.types, most: ColumnArrays.copiedPiece)
             arrays.reserve(indices.count)
@@ -132,7 +138,7 @@ extension SaveTransaction {
         let key = result.insertedKeys[index]
         arrays.append(key, to: WriteShape.key)
         arrays.append(RowVersion.next(after: row.version, mark: result.versionMark), to: WriteShape.version)
-        append(row, key, shape, to: &arrays)
+        append(row, key: key, shape: shape, to: &arrays)
     }
 }
 
@@ -181,7 +187,7 @@ extension SaveTransaction {
                 [.array(PostgreSQLArray(keys)), .int8(mark)]
             )
             for key in keys {
-                noteInexact(key, backlink.member.layout)
+                markInexact(key, backlink.member.layout)
                 released.append((key, backlink.name, backlink.member))
             }
         }

@@ -26,7 +26,7 @@ import StrataSQL
 /// It is used once, by the thread that saves.
 final class SaveTransaction {
     let changes: StoreChanges
-    let database: OpenDatabase
+    let database: OpenPostgreSQLStore
     let connection: Connection
     var mapping: SQLMapping { database.mapping }
     var naming: SQLNaming { mapping.dialect.naming }
@@ -89,8 +89,8 @@ final class SaveTransaction {
     init(
         _ changes: StoreChanges,
         keys: [Int64],
-        _ database: OpenDatabase,
-        _ connection: Connection,
+        in database: OpenPostgreSQLStore,
+        on connection: Connection,
         identifier: UUID,
         copiesRows: Bool = false,
         locksOrders: Bool = false,
@@ -110,7 +110,7 @@ final class SaveTransaction {
                 contextName: changes.contextName,
                 identifier: identifier
             ) : nil
-        derived = database.derived.map { DerivedUpkeep($0, database.queries, connection) }
+        derived = database.derived.map { DerivedUpkeep($0, reading: database.queries, on: connection) }
         mark = RowVersion.mark(identifier)
         result.insertedKeys = keys
         // Copies of rows of another store keep their versions.
@@ -130,7 +130,7 @@ final class SaveTransaction {
         }
         let vacated = try check(look)
         guard conflicts.isEmpty else { return conflicts }
-        try derived?.noteAnswers()
+        try derived?.markFound()
         for run in runs(changes.deleted, \.layout) { try delete(run) }
         try clear(vacated)
         for run in updateRuns() { try update(run) }
@@ -162,7 +162,7 @@ final class SaveTransaction {
 
     /// A row that shows afterwards whether the transaction was committed; `nil` if there is none.
     var witness: WrittenRow? {
-        func row(_ layout: EntityLayout, _ key: Int64, _ deed: WrittenRow.Deed, _ version: Int64) -> WrittenRow? {
+        func row(of layout: EntityLayout, key: Int64, deed: WrittenRow.Deed, version: Int64) -> WrittenRow? {
             mapping.entity(layout).map {
                 WrittenRow(table: $0.table, naming: naming, key: key, deed: deed, version: version)
             }
@@ -170,17 +170,19 @@ final class SaveTransaction {
         if let new = changes.inserted.first, let key = result.insertedKeys.first {
             // Others may also have changed a row that existed before.
             return row(
-                new.layout,
-                key,
-                new.version == 0 ? .inserted : .updated,
-                RowVersion.next(after: new.version, mark: result.versionMark)
+                of: new.layout,
+                key: key,
+                deed: new.version == 0 ? .inserted : .updated,
+                version: RowVersion.next(after: new.version, mark: result.versionMark)
             )
         }
         if let update = changes.updated.first {
             let version = RowVersion.next(after: update.baseVersion, mark: mark)
-            return row(update.row.layout, update.row.key, .updated, version)
+            return row(of: update.row.layout, key: update.row.key, deed: .updated, version: version)
         }
-        return changes.deleted.first.flatMap { row($0.layout, $0.key, .deleted, $0.baseVersion) }
+        return changes.deleted.first.flatMap {
+            row(of: $0.layout, key: $0.key, deed: .deleted, version: $0.baseVersion)
+        }
     }
 
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }
@@ -276,11 +278,11 @@ final class SaveTransaction {
     private func readAgain() throws {
         for (root, keys) in inexact where !keys.isEmpty {
             guard let entity = mapping.entity(modelNumber: root) else { continue }
-            result.reread += try database.queries.rows(keys.sorted(), entity, connection)
+            result.reread += try database.queries.rows(keys.sorted(), of: entity, on: connection)
         }
     }
 
-    func noteInexact(_ key: Int64, _ layout: EntityLayout) { inexact[layout.rootNumber, default: []].insert(key) }
+    func markInexact(_ key: Int64, _ layout: EntityLayout) { inexact[layout.rootNumber, default: []].insert(key) }
 }
 
 extension StoreChanges {

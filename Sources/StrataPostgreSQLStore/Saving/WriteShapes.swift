@@ -91,11 +91,11 @@ struct ColumnArrays {
         return rowCount >= most.rows || byteCount >= most.bytes
     }
 
-    /// Takes all rows out.
-    mutating func take() -> [PostgreSQLValue] { takeColumns().map { .array($0) } }
+    /// Removes all rows, and returns their values, an array for each column.
+    mutating func removeRows() -> [PostgreSQLValue] { removeColumns().map { .array($0) } }
 
-    /// Takes all rows out.
-    mutating func takeColumns() -> [PostgreSQLArray] {
+    /// Removes all rows, and returns the arrays of the columns.
+    mutating func removeColumns() -> [PostgreSQLArray] {
         defer {
             arrays = arrays.map { PostgreSQLArray($0.element, like: $0) }
             (rowCount, byteCount) = (0, 0)
@@ -179,7 +179,7 @@ final class WriteShape: Sendable {
         var columns: [Column] = []
 
         /// The parameters for slots of an entity.
-        init(_ entity: EntityMapping, _ naming: SQLNaming, _ isWritten: (Int) -> Bool) {
+        init(of entity: EntityMapping, naming: SQLNaming, _ isWritten: (Int) -> Bool) {
             names = [naming.key, naming.version]
             for slot in entity.layout.slots {
                 let column = entity.columns[slot.index]
@@ -217,7 +217,7 @@ final class WriteShape: Sendable {
 
     /// The shape for new rows.
     init(inserting entity: EntityMapping, isConstrained: Bool, _ naming: SQLNaming) {
-        let parameters = Parameters(entity, naming) { _ in true }
+        let parameters = Parameters(of: entity, naming: naming) { _ in true }
         let list = parameters.names.map(\.description).joined(separator: ", ")
         let values = unnestedColumns(parameters.types, from: 1)
         sql = "INSERT INTO \(entity.table) (\(naming.entity), \(list)) SELECT \(entity.number), \(values)"
@@ -236,7 +236,7 @@ final class WriteShape: Sendable {
     /// statement finds fewer rows, then it fails with 22012, a division by zero. The rows are locked, so none can have
     /// changed. Only code of others in the database, such as a trigger, can keep them from being written.
     init(updating entity: EntityMapping, _ key: UpdateKey, isConstrained: Bool, _ naming: SQLNaming) {
-        let parameters = Parameters(entity, naming) { key.changed.contains($0) }
+        let parameters = Parameters(of: entity, naming: naming) { key.changed.contains($0) }
         let assignments = parameters.names.enumerated().dropFirst(2).map { "\($1) = u.c\($0)" }
         let orders = parameters.columns.compactMap { column in
             key.moved.contains(column.slotIndex) ? column.order.map { "\($0) = NULL" } : nil

@@ -53,7 +53,7 @@ extension ResolvedCondition {
     /// The bounds that the condition sets for attributes of a row, by slot.
     var bounds: [Int: (lower: Double, upper: Double)] {
         var bounds: [Int: (lower: Double, upper: Double)] = [:]
-        func narrow(_ slot: Int, _ lower: Double, _ upper: Double) {
+        func narrow(_ slot: Int, from lower: Double, to upper: Double) {
             let known = bounds[slot] ?? (-.infinity, .infinity)
             bounds[slot] = (max(known.lower, lower), min(known.upper, upper))
         }
@@ -64,21 +64,21 @@ extension ResolvedCondition {
                 guard let slot = operand.ownSlot, let lower = lower.exactDouble, let upper = upper.exactDouble else {
                     return
                 }
-                narrow(slot, lower, upper)
+                narrow(slot, from: lower, to: upper)
             case .comparison(let comparison):
                 if let slot = comparison.left.ownSlot, let value = comparison.right.exactDouble {
-                    narrow(slot, comparison.operator, value)
+                    narrow(slot, to: comparison.operator, value: value)
                 } else if let slot = comparison.right.ownSlot, let value = comparison.left.exactDouble {
-                    narrow(slot, comparison.operator.swapped, value)
+                    narrow(slot, to: comparison.operator.swapped, value: value)
                 }
             case .constant, .or, .not, .isNull, .member, .string, .exists: break
             }
         }
-        func narrow(_ slot: Int, _ comparison: ResolvedComparison.Operator, _ value: Double) {
+        func narrow(_ slot: Int, to comparison: ResolvedComparison.Operator, value: Double) {
             switch comparison {
-            case .equal: narrow(slot, value, value)
-            case .less, .lessOrEqual: narrow(slot, -.infinity, value)
-            case .greater, .greaterOrEqual: narrow(slot, value, .infinity)
+            case .equal: narrow(slot, from: value, to: value)
+            case .less, .lessOrEqual: narrow(slot, from: -.infinity, to: value)
+            case .greater, .greaterOrEqual: narrow(slot, from: value, to: .infinity)
             }
         }
         add(self)

@@ -97,7 +97,7 @@ struct FetchIndexes {
     /// The condition for the rows of an index, if PostgreSQL can evaluate it from a row alone.
     private func condition(_ text: String) -> String? {
         guard let resolved = resolved(text) else { return nil }
-        let condition = FoldedText.rewritten(resolved, entity.layout, mapping).condition.withoutSets
+        let condition = FoldedText.rewritten(resolved, of: entity.layout, in: mapping).condition.withoutSets
         guard let condition, SQLReach(mapping).saysAll(condition, [entity.layout]) else { return nil }
         return sql { try $0.writeWhole(condition) }
     }

@@ -22,7 +22,7 @@ struct ForeignKey {
     static func all(_ mapping: SQLMapping) -> [ForeignKey] {
         var names = UniqueNames(naming: mapping.dialect.naming.name)
         var keys: [ForeignKey] = []
-        func add(_ table: SQLName, _ column: SQLName, _ target: SQLName, _ relationship: Relationship) {
+        func add(on table: SQLName, column: SQLName, to target: SQLName, for relationship: Relationship) {
             keys.append(
                 ForeignKey(
                     name: names.name(PostgreSQLName.limited("\(prefix)\(table.raw)_\(column.raw)")),
@@ -40,17 +40,19 @@ struct ForeignKey {
                     let column = entity.columns[slot.index].name,
                     let target = mapping.entity(modelNumber: slot.destinationNumber)
                 else { continue }
-                add(entity.table, column, target.table, relationship)
+                add(on: entity.table, column: column, to: target.table, for: relationship)
             }
             for slot in entity.layout.ownToMany {
                 switch entity.toMany[slot.index] {
                 case .join(let side) where slot.relationship.isTold:
-                    add(side.table, side.member, side.memberTable, slot.relationship)
-                    if side.isSymmetric { add(side.table, side.owner, entity.table, slot.relationship) }
+                    add(on: side.table, column: side.member, to: side.memberTable, for: slot.relationship)
+                    if side.isSymmetric {
+                        add(on: side.table, column: side.owner, to: entity.table, for: slot.relationship)
+                    }
                 case .key(let key) where key.isWithoutInverse:
                     // The members' rows have the key of their owner. A deletion of the owner clears it, whatever the
                     // delete rule.
-                    add(key.table, key.column, entity.table, slot.relationship)
+                    add(on: key.table, column: key.column, to: entity.table, for: slot.relationship)
                 default: break
                 }
             }

@@ -178,7 +178,7 @@ struct ForeignKeys {
         try connection.command(
             "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = \(Self.lockTimeout); \(PostgreSQLEngine.workSetting)"
         )
-        try OpenDatabase.lockShape(of: target, connection)
+        try OpenPostgreSQLStore.lockShape(of: target, connection)
         if let metadata = try StoreMetadata.read(connection, target.place) { try isExpected(metadata) }
         // All tables are locked at once, so that nothing waits for a table during the work. Readers do not wait, unless
         // a foreign key is dropped.

@@ -14,7 +14,7 @@ struct HandMadeStore {
     private let place: String
     private var naming: SQLNaming { mapping.dialect.naming }
 
-    init(_ mapping: SQLMapping, _ connection: Connection, _ place: String) {
+    init(_ mapping: SQLMapping, on connection: Connection, place: String) {
         self.mapping = mapping
         self.connection = connection
         self.place = place

@@ -207,8 +207,7 @@ package struct PostgreSQLSchema {
         )
         var indexes: [Index] = []
         var known: Set<String> = []
-        func add(_ name: String, _ table: SQLName, _ definition: String, _ columns: [SQLName]?, isPartial: Bool = false)
-        {
+        func add(_ name: String, on table: SQLName, definition: String, columns: [SQLName]?, isPartial: Bool = false) {
             guard known.insert("\(table) \(definition)").inserted else { return }
             let name = names.name(PostgreSQLName.limited(name))
             let sql = "CREATE INDEX \(name) ON \(table) \(definition)"
@@ -218,19 +217,35 @@ package struct PostgreSQLSchema {
             for entity in table.entities {
                 for slot in entity.layout.ownSlots where slot.kind == .reference {
                     guard let column = entity.columns[slot.index].name else { continue }
-                    add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))", [column])
+                    add(
+                        "\(table.name.raw)_\(column.raw)_index",
+                        on: table.name,
+                        definition: "(\(column))",
+                        columns: [column]
+                    )
                 }
             }
             for column in table.inverselessKeys {
-                add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))", [column])
+                add(
+                    "\(table.name.raw)_\(column.raw)_index",
+                    on: table.name,
+                    definition: "(\(column))",
+                    columns: [column]
+                )
             }
             if table.entities.count > 1 {
                 let column = SQLNaming.postgresql.entity
-                add("\(table.name.raw)_entity_index", table.name, "(\(column))", [column])
+                add("\(table.name.raw)_entity_index", on: table.name, definition: "(\(column))", columns: [column])
             }
             for entity in table.entities {
                 for index in FetchIndexes(entity, mapping).definitions {
-                    add(index.name, entity.table, index.text, index.columns, isPartial: index.isPartial)
+                    add(
+                        index.name,
+                        on: entity.table,
+                        definition: index.text,
+                        columns: index.columns,
+                        isPartial: index.isPartial
+                    )
                 }
             }
             for constraint in table.constraints {
@@ -248,7 +263,12 @@ package struct PostgreSQLSchema {
         }
         for join in mapping.joinTables {
             let columns = [join.second, join.first]
-            add("\(join.name.raw)_inverse_index", join.name, "(\(join.second), \(join.first))", columns)
+            add(
+                "\(join.name.raw)_inverse_index",
+                on: join.name,
+                definition: "(\(join.second), \(join.first))",
+                columns: columns
+            )
         }
         return indexes
     }

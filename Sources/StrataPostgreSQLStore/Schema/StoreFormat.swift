@@ -32,7 +32,7 @@ enum StoreFormat {
     /// Converts a store to the current form, in a separate transaction.
     static func bringUp(_ target: ConnectionTarget, _ connection: Connection) throws {
         try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED; \(PostgreSQLEngine.workSetting)")
-        try OpenDatabase.lockShape(of: target, connection)
+        try OpenPostgreSQLStore.lockShape(of: target, connection)
         if let found = try StoreMetadata.read(connection, target.place) { try bringUp(found, of: target, connection) }
         try connection.commit()
     }

@@ -12,7 +12,7 @@ struct StoreRemoval {
     /// The names of the tables and sequences, without the bookkeeping tables; `nil` if the store has not noted them.
     private let noted: [String]?
 
-    init(_ metadata: StoreMetadata, _ target: ConnectionTarget, _ connection: Connection) {
+    init(of metadata: StoreMetadata, at target: ConnectionTarget, on connection: Connection) {
         self.connection = connection
         self.target = target
         noted = metadata.tableNames

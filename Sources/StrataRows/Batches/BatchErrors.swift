@@ -5,7 +5,7 @@ import StrataKeys
 
 extension CocoaError {
     /// The error of a batch that would set a relationship to a row that is gone.
-    package static func missingBatchTarget(_ slot: Slot, _ key: Int64, _ layout: EntityLayout) -> CocoaError {
+    package static func missingBatchTarget(of slot: Slot, key: Int64, in layout: EntityLayout) -> CocoaError {
         CocoaError.described(
             .managedObjectReferentialIntegrity,
             userInfo: [
@@ -17,9 +17,9 @@ extension CocoaError {
 
     /// The error of an update that would give two rows the same unique values.
     package static func batchUpdateBreaksConstraint(
-        _ attributes: [String],
-        _ layout: EntityLayout,
-        _ underlying: (any Error)? = nil
+        on attributes: [String],
+        of layout: EntityLayout,
+        underlying: (any Error)? = nil
     ) -> CocoaError {
         var userInfo: [String: Any] = [
             NSLocalizedDescriptionKey:

@@ -36,9 +36,10 @@ package enum MigrationErrors {
     package static func rows(_ url: URL, _ problems: [RowFinding], place: String? = nil) -> CocoaError {
         found(
             problems,
-            url,
-            "The store \(place ?? url.placeName) was not migrated, and is as it was: objects do not fit the new model.",
-            "Change them with the old model, or in a custom stage, first."
+            at: url,
+            because:
+                "The store \(place ?? url.placeName) was not migrated, and is as it was: objects do not fit the new model.",
+            advice: "Change them with the old model, or in a custom stage, first."
         )
     }
 
@@ -52,9 +53,10 @@ package enum MigrationErrors {
     package static func losses(_ url: URL, _ losses: [RowFinding], place: String? = nil) -> CocoaError {
         found(
             losses,
-            url,
-            "The store \(place ?? url.placeName) was not migrated, and is as it was: the program's model has no place for what is in it, as if the program were older than the store.",
-            lossAdvice
+            at: url,
+            because:
+                "The store \(place ?? url.placeName) was not migrated, and is as it was: the program's model has no place for what is in it, as if the program were older than the store.",
+            advice: lossAdvice
         )
     }
 
@@ -62,7 +64,8 @@ package enum MigrationErrors {
     package static let lossAdvice =
         "If these values may go, then set NSPersistentStoreAllowsLossyMigrationOption for the store, start the program with -com.apple.CoreData.AllowsLossyMigration 1, or run \"strata migrate\" with --allow-loss."
 
-    private static func found(_ findings: [RowFinding], _ url: URL, _ text: String, _ advice: String) -> CocoaError {
+    private static func found(_ findings: [RowFinding], at url: URL, because text: String, advice: String) -> CocoaError
+    {
         let errors = findings.map { finding in
             var userInfo: [String: Any] = [
                 NSLocalizedDescriptionKey:
@@ -100,10 +103,10 @@ package enum MigrationErrors {
     ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func constraint(
-        _ url: URL,
-        _ entity: String,
-        _ attributes: [String],
-        _ groups: [[URL]],
+        at url: URL,
+        of entity: String,
+        on attributes: [String],
+        groups: [[URL]],
         place: String? = nil
     ) -> CocoaError {
         let names = attributes.joined(separator: ", ")

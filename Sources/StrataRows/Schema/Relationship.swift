@@ -30,7 +30,7 @@ public final class Relationship: Sendable {
     nonisolated(unsafe) private unowned(unsafe) var inverseRelationship: Relationship?
     nonisolated(unsafe) private var propertyPlace: PropertyPlace?
 
-    init(_ name: String, isOptional: Bool, _ definition: RelationshipDefinition, _ description: AnyObject & Sendable) {
+    init(_ name: String, isOptional: Bool, definition: RelationshipDefinition, description: AnyObject & Sendable) {
         self.name = name
         self.isOptional = isOptional
         self.description = description

@@ -18,8 +18,8 @@ struct SchemaBuilder {
                 let relationship = Relationship(
                     property.name,
                     isOptional: property.isOptional,
-                    definition,
-                    property.description
+                    definition: definition,
+                    description: property.description
                 )
                 // It is immortal, like the layouts.
                 relationships[property.name] = Unmanaged.passRetained(relationship).takeUnretainedValue()
@@ -137,8 +137,8 @@ final class EntityDraft {
         case .transient: addTransient(property, nil)
         case .relationship(let definition):
             guard let relationship else { return }
-            addRelationship(property, relationship, definition.destination ?? 0)
-        case .attribute(let definition): addAttribute(property.name, property, definition)
+            addRelationship(for: property, as: relationship, to: definition.destination ?? 0)
+        case .attribute(let definition): addAttribute(property.name, for: property, as: definition)
         case .composite(let elements, let keepsValueInHistory):
             let first = slots.count
             addLeaves(elements, prefix: property.name, isOptional: property.isOptional)
@@ -166,7 +166,7 @@ final class EntityDraft {
         )
     }
 
-    private func addRelationship(_ property: PropertyDefinition, _ relationship: Relationship, _ destination: Int) {
+    private func addRelationship(for property: PropertyDefinition, as relationship: Relationship, to destination: Int) {
         if relationship.isToMany {
             relationship.place(at: .toMany(toMany.count))
             places[property.name] = .toMany(toMany.count)
@@ -184,16 +184,31 @@ final class EntityDraft {
             addTransient(property, relationship)
         } else {
             relationship.place(at: .slot(slots.count))
-            addSlot(property.name, property, .reference, .undefined, destination: destination, relationship, nil)
+            addSlot(
+                property.name,
+                for: property,
+                kind: .reference,
+                type: .undefined,
+                destination: destination,
+                relationship: relationship,
+                traits: nil
+            )
         }
     }
 
-    private func addAttribute(_ name: String, _ property: PropertyDefinition, _ definition: AttributeDefinition) {
+    private func addAttribute(_ name: String, for property: PropertyDefinition, as definition: AttributeDefinition) {
         if let value = definition.defaultValue {
             defaultValues.append((slots.count, value, definition.startsWithDefault))
         }
         let traits = Unmanaged.passRetained(AttributeTraits(definition)).takeUnretainedValue()
-        addSlot(name, property, definition.type.slotKind, definition.type, nil, traits)
+        addSlot(
+            name,
+            for: property,
+            kind: definition.type.slotKind,
+            type: definition.type,
+            relationship: nil,
+            traits: traits
+        )
     }
 
     private func addLeaves(_ elements: [PropertyDefinition], prefix: String, isOptional: Bool) {
@@ -203,7 +218,7 @@ final class EntityDraft {
             note(element.userInfo, name)
             switch element.kind {
             case .composite(let nested, _): addLeaves(nested, prefix: name, isOptional: element.isOptional)
-            case .attribute(let definition): addAttribute(name, element, definition)
+            case .attribute(let definition): addAttribute(name, for: element, as: definition)
             // Elements are always stored attributes.
             case .relationship, .transient, .fetched: break
             }
@@ -215,12 +230,12 @@ final class EntityDraft {
 
     private func addSlot(
         _ name: String,
-        _ property: PropertyDefinition,
-        _ kind: SlotKind,
-        _ type: AttributeType,
+        for property: PropertyDefinition,
+        kind: SlotKind,
+        type: AttributeType,
         destination: Int = 0,
-        _ relationship: Relationship?,
-        _ traits: AttributeTraits?
+        relationship: Relationship?,
+        traits: AttributeTraits?
     ) {
         places[name] = .slot(slots.count)
         rules.append(traits?.hasRules ?? false)

@@ -25,32 +25,45 @@ package struct ConditionApproximation {
         var layouts = [EntityLayout?](repeating: nil, count: max(predicate.variableCount, 1))
         layouts[0] = layout
         var isExact = true
-        condition = Self.approximation(predicate.condition, over: true, layouts, &isExact, says)
+        condition = Self.approximation(
+            of: predicate.condition,
+            over: true,
+            among: layouts,
+            isExact: &isExact,
+            says: says
+        )
         self.isExact = isExact
     }
 
     private static func approximation(
-        _ condition: ResolvedCondition,
+        of condition: ResolvedCondition,
         over: Bool,
-        _ layouts: [EntityLayout?],
-        _ isExact: inout Bool,
-        _ says: (ResolvedCondition, [EntityLayout?]) -> Bool
+        among layouts: [EntityLayout?],
+        isExact: inout Bool,
+        says: (ResolvedCondition, [EntityLayout?]) -> Bool
     ) -> ResolvedCondition {
         switch condition {
         case .constant: return condition
         case .and(let operands):
-            return .all(operands.map { approximation($0, over: over, layouts, &isExact, says) })
+            return .all(
+                operands.map { approximation(of: $0, over: over, among: layouts, isExact: &isExact, says: says) }
+            )
         case .or(let operands):
-            return .any(operands.map { approximation($0, over: over, layouts, &isExact, says) })
-        case .not(let operand): return approximation(operand, over: !over, layouts, &isExact, says).negated
+            return .any(
+                operands.map { approximation(of: $0, over: over, among: layouts, isExact: &isExact, says: says) }
+            )
+        case .not(let operand):
+            return approximation(of: operand, over: !over, among: layouts, isExact: &isExact, says: says).negated
         case .exists(var collection, let test):
             var layouts = layouts
             let isKnown = layouts.indices.contains(collection.variable)
             if isKnown { layouts[collection.variable] = collection.relationship.destination as? EntityLayout }
             guard isKnown, says(.exists(collection, .constant(true)), layouts) else { break }
-            let test = approximation(test, over: over, layouts, &isExact, says)
+            let test = approximation(of: test, over: over, among: layouts, isExact: &isExact, says: says)
             // There are more members if the whole has to hold for more rows, or fewer if it has to hold for fewer.
-            collection.filter = collection.filter.map { approximation($0, over: over, layouts, &isExact, says) }
+            collection.filter = collection.filter.map {
+                approximation(of: $0, over: over, among: layouts, isExact: &isExact, says: says)
+            }
             if case .constant(false) = test { return .constant(false) }
             return .exists(collection, test)
         case .string(let test):

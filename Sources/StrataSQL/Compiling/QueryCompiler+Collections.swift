@@ -10,7 +10,7 @@ extension QueryCompiler {
             condition = try compiler.piece { try $0.writeFilters([collection.filter, test]) }
         }
         write("EXISTS (SELECT 1")
-        write(members, scope, condition)
+        write(members, in: scope, where: condition)
         write(")")
     }
 
@@ -30,7 +30,7 @@ extension QueryCompiler {
             condition = try compiler.piece { try $0.writeFilters([collection.filter]) }
         }
         write("(SELECT \(value)")
-        write(members, scope, condition)
+        write(members, in: scope, where: condition)
         write(")")
     }
 
@@ -90,7 +90,7 @@ extension QueryCompiler {
     /// Writes FROM and WHERE.
     ///
     /// The texts that have bindings were compiled in this order.
-    private mutating func write(_ members: Members, _ scope: QueryScope, _ condition: String) {
+    private mutating func write(_ members: Members, in scope: QueryScope, where condition: String) {
         write(" FROM \(members.table)")
         if let rows = members.rows, scope.needsRow { write(" JOIN \(rows)") }
         write(scope.joins)

@@ -255,26 +255,26 @@ extension QueryCompiler {
         } else {
             values = set.members.map { binding($0) }
         }
-        guard set.containsNull else { return try writeMembership(operand, values, set) }
+        guard set.containsNull else { return try writeMembership(of: operand, in: values, set: set) }
         if values.isEmpty { return try writeNullTest(operand) }
         if operand.isColumn {
             write("(")
-            try writeMembership(operand, values, set)
+            try writeMembership(of: operand, in: values, set: set)
             write(" OR ")
             try writeNullTest(operand)
             write(")")
         } else {
             // The list is not empty and has no NULL, so the answer is NULL only if the value is.
             write("COALESCE(")
-            try writeMembership(operand, values, set)
+            try writeMembership(of: operand, in: values, set: set)
             write(", \(forms.truth(true)))")
         }
     }
 
     private mutating func writeMembership(
-        _ operand: ResolvedExpression,
-        _ values: [SQLBinding],
-        _ set: PredicateValueSet
+        of operand: ResolvedExpression,
+        in values: [SQLBinding],
+        set: PredicateValueSet
     ) throws {
         guard !values.isEmpty else { return write(false) }
         let constants = set.members.lazy.map { ResolvedExpression.constant($0) }

@@ -37,8 +37,8 @@ extension QueryCompiler {
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the fetch.
     package static func compile(
         _ plan: DictionaryPlan,
-        _ entity: EntityMapping,
-        _ mapping: SQLMapping,
+        for entity: EntityMapping,
+        in mapping: SQLMapping,
         entityCondition: String?,
         isOrdered: Bool
     ) throws -> CompiledDictionaries {
@@ -50,7 +50,7 @@ extension QueryCompiler {
             variableCount: plan.variableCount
         )
         // The columns are written in the order of the text, because that is the order of the bindings; joins have none.
-        try compiler.writeColumns(plan, entity, &query.columns)
+        try compiler.writeColumns(of: plan, for: entity, into: &query.columns)
         let columns = compiler.takeText()
         var conditions = entityCondition.map { [$0] } ?? []
         if let predicate = plan.rows.predicate {
@@ -70,9 +70,9 @@ extension QueryCompiler {
     // MARK: - Columns
 
     private mutating func writeColumns(
-        _ plan: DictionaryPlan,
-        _ entity: EntityMapping,
-        _ columns: inout [SelectedColumn]
+        of plan: DictionaryPlan,
+        for entity: EntityMapping,
+        into columns: inout [SelectedColumn]
     ) throws {
         if plan.grouping?.isDistinct == true { write("DISTINCT ") }
         var position = 0

@@ -38,7 +38,7 @@ extension QueryCompiler {
                 use = .computation
             }
             try write(path, attribute, for: use)
-        case .function(let function, let arguments, let type): try write(function, arguments, type, for: use)
+        case .function(let function, let arguments, let type): try write(function, of: arguments, as: type, for: use)
         case .aggregate(let aggregate): try write(aggregate)
         case .conditional: try writeConditional(expression, for: use)
         case .rowAggregate(let function, let operand):
@@ -92,8 +92,8 @@ extension QueryCompiler {
 
     private mutating func write(
         _ function: PredefinedFunction,
-        _ arguments: [ResolvedExpression],
-        _ type: ResolvedType,
+        of arguments: [ResolvedExpression],
+        as type: ResolvedType,
         for use: Use
     ) throws {
         if function == .cast, let source = arguments.first { return try writeCast(source, to: arguments.last) }

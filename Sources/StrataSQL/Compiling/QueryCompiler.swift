@@ -54,7 +54,7 @@ package struct QueryCompiler {
     ///   - mapping: The tables of the store.
     /// - Returns: The texts and the values.
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
-    package static func compile(_ plan: FetchPlan, _ entity: EntityMapping, _ mapping: SQLMapping) throws
+    package static func compile(_ plan: FetchPlan, for entity: EntityMapping, in mapping: SQLMapping) throws
         -> CompiledQuery
     {
         var query = CompiledQuery()

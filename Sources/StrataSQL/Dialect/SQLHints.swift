@@ -42,7 +42,7 @@ package struct SQLHints: Sendable {
     ///   - subject: The name of the entity or property in errors.
     /// - Returns: The name.
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a name that is not possible.
-    package func name(_ key: KeyPath<SQLHints, String>, _ userInfo: [String: String]?, _ subject: String) throws
+    package func name(for key: KeyPath<SQLHints, String>, in userInfo: [String: String]?, of subject: String) throws
         -> String?
     {
         guard let name = userInfo?[self[keyPath: key]] else { return nil }

@@ -75,14 +75,14 @@ package struct JoinNamer {
             }
         }
         let columns = columnNames(pairs.flatMap { $0.owning === $0.inverse ? [$0.owning] : [$0.owning, $0.inverse] })
-        return try pairs.map { try named($0.owning, $0.inverse, columns) }
+        return try pairs.map { try named(for: $0.owning, inverse: $0.inverse, columns: columns) }
     }
 
     /// The name that the model gives to the table of a relationship, on either side of it.
     private func given(_ owning: Relationship, _ inverse: Relationship) throws -> String? {
         for relationship in [owning, inverse] {
             let (entity, name) = (relationship.entity, relationship.name)
-            let found = try hints?.name(\.table, entity.propertyInfo[name], "\(entity.name).\(name)")
+            let found = try hints?.name(for: \.table, in: entity.propertyInfo[name], of: "\(entity.name).\(name)")
             if let found { return found }
         }
         return nil
@@ -129,9 +129,9 @@ package struct JoinNamer {
     }
 
     private func named(
-        _ owning: Relationship,
-        _ inverse: Relationship,
-        _ columns: [ObjectIdentifier: String]
+        for owning: Relationship,
+        inverse: Relationship,
+        columns: [ObjectIdentifier: String]
     ) throws -> Join {
         let table = try given(owning, inverse) ?? tableName(owning)
         if let columns = naming.joinColumns?(owning, inverse) {

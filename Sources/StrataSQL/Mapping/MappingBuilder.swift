@@ -147,7 +147,9 @@ package struct MappingBuilder {
     private mutating func readGivenTables() throws {
         guard let hints else { return }
         for entity in members {
-            guard let name = try hints.name(\.table, entity.userInfo, "entity \(entity.name)") else { continue }
+            guard let name = try hints.name(for: \.table, in: entity.userInfo, of: "entity \(entity.name)") else {
+                continue
+            }
             guard entity.parent == nil else {
                 throw CocoaError.described(
                     .persistentStoreIncompatibleSchema,
@@ -185,7 +187,7 @@ package struct MappingBuilder {
     }
 
     private func given(_ slot: Slot, _ entity: EntityLayout) throws -> String? {
-        try hints?.name(\.column, entity.propertyInfo[slot.name], "\(entity.name).\(slot.name)")
+        try hints?.name(for: \.column, in: entity.propertyInfo[slot.name], of: "\(entity.name).\(slot.name)")
     }
 
     // MARK: - Columns of slots
@@ -207,7 +209,7 @@ package struct MappingBuilder {
         for entity in hierarchies[index].entities {
             var columns = entity.parent.map { slotColumns[$0.number] } ?? []
             for slot in entity.ownSlots {
-                columns.append(try column(of: slot, entity, &hierarchies[index], attribute))
+                columns.append(try column(of: slot, in: entity, hierarchy: &hierarchies[index], attribute: attribute))
             }
             slotColumns[entity.number] = columns
         }
@@ -233,9 +235,9 @@ package struct MappingBuilder {
 
     private func column(
         of slot: Slot,
-        _ entity: EntityLayout,
-        _ hierarchy: inout Hierarchy,
-        _ attribute: (String) -> String
+        in entity: EntityLayout,
+        hierarchy: inout Hierarchy,
+        attribute: (String) -> String
     ) throws -> SlotColumn {
         let given = try given(slot, entity)
         // The leaf of a composite attribute has a path for a name.

@@ -90,28 +90,32 @@ struct MigrationMapper {
                 let column = entity.columns[slot.index]
                 guard let name = column.name else { continue }
                 if slot.kind == .reference {
-                    values[name] = combine(entity, rows) { reference($0, slot, .key) }
+                    values[name] = combine(entity, of: rows) { reference(of: $0, in: slot, part: .key) }
                     if let name = column.entity {
-                        values[name] = combine(entity, rows) { reference($0, slot, .entity) }
+                        values[name] = combine(entity, of: rows) { reference(of: $0, in: slot, part: .entity) }
                     }
-                    if let name = column.order { values[name] = combine(entity, rows) { reference($0, slot, .order) } }
-                    checkSingle(slot, entity, rows)
+                    if let name = column.order {
+                        values[name] = combine(entity, of: rows) { reference(of: $0, in: slot, part: .order) }
+                    }
+                    checkSingle(slot, of: entity, in: rows)
                 } else {
-                    let wasTagged = wasTagged(slot, entity, rows)
-                    values[name] = combine(entity, rows) { attribute($0, slot, isTagged: wasTagged ?? column.isTagged) }
+                    let wasTagged = wasTagged(slot, of: entity, in: rows)
+                    values[name] = combine(entity, of: rows) {
+                        attribute($0, slot, isTagged: wasTagged ?? column.isTagged)
+                    }
                     if let wasTagged, wasTagged != column.isTagged {
                         tags.append(.init(column: name, isTagged: column.isTagged))
                     }
-                    if slot.isDerived, needsComputing(slot, entity, rows) { derived.append(name) }
+                    if slot.isDerived, needsComputing(slot, of: entity, in: rows) { derived.append(name) }
                     for column in column.folded {
-                        let value = combine(entity, rows) { folded($0, slot, column.folding) }
+                        let value = combine(entity, of: rows) { folded(from: $0, for: slot, by: column.folding) }
                         values[column.name] = value
                         if !value.isPlain { refolds = true }
                     }
                 }
             }
         }
-        addInverseless(table, rows, &values)
+        addInverseless(to: table, from: rows, into: &values)
         let isShared = sharedSources.contains(name)
         let ordered = table.columns.map { values[$0.name] ?? .null }
         return TableMigration(
@@ -131,7 +135,7 @@ struct MigrationMapper {
     /// Combines the values of all entities that have a column.
     private func combine(
         _ declaring: EntityMapping,
-        _ rows: [MappedPair],
+        of rows: [MappedPair],
         _ value: (MappedPair) -> MigratedValue
     ) -> MigratedValue {
         var groups: [(value: MigratedValue, numbers: [Int])] = []
@@ -161,7 +165,7 @@ struct MigrationMapper {
 
     private func attribute(_ row: MappedPair, _ slot: Slot, isTagged: Bool) -> MigratedValue {
         if let elements = row.to.layout.optionalElements[slot.index] {
-            return element(row, slot, formerColumns(row, elements), isTagged: isTagged)
+            return element(of: row, at: slot, known: formerColumns(row, elements), isTagged: isTagged)
         }
         let fallback = slot.isDerived ? .null : defaultValue(row.to.layout.defaults, slot, isTagged: isTagged)
         guard let (name, old) = formerColumn(row, slot) else { return .constant(fallback, slot.type) }
@@ -176,7 +180,7 @@ struct MigrationMapper {
     /// An element of an optional composite attribute.
     ///
     /// Its default value counts only if the whole has a value.
-    private func element(_ row: MappedPair, _ slot: Slot, _ known: [SQLName], isTagged: Bool) -> MigratedValue {
+    private func element(of row: MappedPair, at slot: Slot, known: [SQLName], isTagged: Bool) -> MigratedValue {
         guard !known.isEmpty else {
             // The whole attribute is new.
             return .constant(defaultValue(row.to.layout.defaults, slot, isTagged: isTagged), slot.type)
@@ -201,7 +205,7 @@ struct MigrationMapper {
     }
 
     /// The folded text of an attribute, if it can be taken over; otherwise NULL, and it has to be computed.
-    private func folded(_ row: MappedPair, _ slot: Slot, _ folding: StringFolding) -> MigratedValue {
+    private func folded(from row: MappedPair, for slot: Slot, by folding: StringFolding) -> MigratedValue {
         guard attribute(row, slot, isTagged: false).isPlain, let old = row.pair.source(of: slot),
             let known = row.from.columns[old.index].folded.first(where: { $0.folding == folding })
         else { return .null }
@@ -216,7 +220,7 @@ struct MigrationMapper {
     }
 
     /// Whether the column that a slot's values come from has tags; `nil` if they come from no column.
-    private func wasTagged(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) -> Bool? {
+    private func wasTagged(_ slot: Slot, of entity: EntityMapping, in rows: [MappedPair]) -> Bool? {
         for row in rows where entity.subtree.contains(row.to.number) {
             if let old = row.pair.source(of: slot), old.kind != .reference {
                 return row.from.columns[old.index].isTagged
@@ -228,40 +232,40 @@ struct MigrationMapper {
     // MARK: - Derived attributes
 
     /// Whether a derived value cannot be taken over, because its derivation or the value of its source changes.
-    private func needsComputing(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) -> Bool {
-        rows.contains { entity.subtree.contains($0.to.number) && !keepsDerived(slot, $0) }
+    private func needsComputing(_ slot: Slot, of entity: EntityMapping, in rows: [MappedPair]) -> Bool {
+        rows.contains { entity.subtree.contains($0.to.number) && !keepsDerived(slot, of: $0) }
     }
 
     /// The longest chain of derived values that may be taken over.
     private static let longestChain = 8
 
-    private func keepsDerived(_ slot: Slot, _ row: MappedPair, _ length: Int = 0) -> Bool {
+    private func keepsDerived(_ slot: Slot, of row: MappedPair, length: Int = 0) -> Bool {
         guard length < Self.longestChain, let old = row.pair.source(of: slot), old.isDerived, old.type == slot.type,
             old.traits?.derivation == slot.traits?.derivation
         else { return false }
         switch slot.traits?.derivation {
-        case .function(_, let attribute)?: return keeps(attribute, row, length)
+        case .function(_, let attribute)?: return keeps(attribute, of: row, length: length)
         case .copy(let name, let attribute)?:
-            return keeps(row.to.layout.slot(named: name)?.relationship, row, attribute, length)
+            return keeps(row.to.layout.slot(named: name)?.relationship, of: row, attribute: attribute, length: length)
         case .aggregate(_, let name, let attribute)?:
-            return keeps(row.to.layout.toMany(named: name)?.relationship, row, attribute, length)
+            return keeps(row.to.layout.toMany(named: name)?.relationship, of: row, attribute: attribute, length: length)
         case .now?, nil: return true
         }
     }
 
     /// Whether the values of an attribute stay the same, under their name.
-    private func keeps(_ attribute: String, _ row: MappedPair, _ length: Int) -> Bool {
+    private func keeps(_ attribute: String, of row: MappedPair, length: Int) -> Bool {
         guard let slot = row.to.layout.slot(named: attribute), let old = row.pair.source(of: slot),
             old.name == attribute, old.type == slot.type, old.isDerived == slot.isDerived
         else { return false }
         return slot.isDerived
-            ? keepsDerived(slot, row, length + 1) : self.attribute(row, slot, isTagged: false).isPlain
+            ? keepsDerived(slot, of: row, length: length + 1) : self.attribute(row, slot, isTagged: false).isPlain
     }
 
     /// Whether a relationship leads to the same objects as before.
     ///
     /// If an attribute matters, these objects must also keep its values.
-    private func keeps(_ relationship: Relationship?, _ row: MappedPair, _ attribute: String?, _ length: Int) -> Bool {
+    private func keeps(_ relationship: Relationship?, of row: MappedPair, attribute: String?, length: Int) -> Bool {
         guard let relationship, let target = relationship.destination else { return false }
         let owners = pairs.filter { $0.to.layout.isKind(of: relationship.entity) }
         let members = pairs.filter { $0.to.layout.isKind(of: target) }
@@ -270,7 +274,7 @@ struct MigrationMapper {
             && (relationship.inverse.map { inverse in members.allSatisfy { keepsName(of: inverse, $0) } } ?? true)
         // The members at the other end change if rows are dropped.
         guard isSame, links(relationship, ownedBy: owners).allSatisfy({ !$0.isFiltered }) else { return false }
-        return attribute.map { name in members.allSatisfy { keeps(name, $0, length) } } ?? true
+        return attribute.map { name in members.allSatisfy { keeps(name, of: $0, length: length) } } ?? true
     }
 
     private func keepsName(of relationship: Relationship, _ row: MappedPair) -> Bool {
@@ -286,7 +290,7 @@ struct MigrationMapper {
                 guard case .join(let side) = entity.toMany[slot.index], side.table == join.name,
                     side.owner == join.first
                 else { continue }
-                return migrate(join, slot.relationship, side)
+                return migrate(join, of: slot.relationship, side: side)
             }
         }
         return JoinMigration(destination: join, kept: nil, pairs: nil, columns: (join.first, join.second, nil, nil))
@@ -294,8 +298,8 @@ struct MigrationMapper {
 
     private func migrate(
         _ join: SQLJoinTable,
-        _ relationship: Relationship,
-        _ side: ToManyMapping.JoinSide
+        of relationship: Relationship,
+        side: ToManyMapping.JoinSide
     ) -> JoinMigration {
         let links = links(relationship)
         var kept: (SQLJoinTable, [(from: SQLName, to: SQLName)])?

@@ -29,13 +29,18 @@ extension MigrationMapper {
     }
 
     /// The value for a column of a to-one relationship.
-    func reference(_ row: MappedPair, _ slot: Slot, _ part: ReferencePart) -> MigratedValue {
+    func reference(of row: MappedPair, in slot: Slot, part: ReferencePart) -> MigratedValue {
         guard let relationship = slot.relationship, let target = destination.entity(modelNumber: slot.destinationNumber)
         else { return .null }
         if let old = row.pair.source(of: slot), old.kind == .reference, let key = row.from.columns[old.index].name,
             let oldTarget = source.entity(modelNumber: old.destinationNumber)
         {
-            return reference(row.from.columns[old.index], key, successors(of: oldTarget, in: target), part)
+            return reference(
+                in: row.from.columns[old.index],
+                key: key,
+                to: successors(of: oldTarget, in: target),
+                part: part
+            )
         }
         let links = links(relationship, ownedBy: [row])
         guard let pairs = Link.union(links), let members = links.first?.members else { return .null }
@@ -55,10 +60,10 @@ extension MigrationMapper {
     }
 
     private func reference(
-        _ column: SlotColumn,
-        _ key: SQLName,
-        _ targets: [(from: Int, to: Int?)],
-        _ part: ReferencePart
+        in column: SlotColumn,
+        key: SQLName,
+        to targets: [(from: Int, to: Int?)],
+        part: ReferencePart
     ) -> MigratedValue {
         let lost = targets.filter { $0.to == nil }.map { "\($0.from)" }
         if lost.count == targets.count { return .null }
@@ -115,10 +120,10 @@ extension MigrationMapper {
                 found.append((old, [owner]))
             }
         }
-        return found.compactMap { link($0.relationship, $0.owners, isReversed) }
+        return found.compactMap { link(to: $0.relationship, of: $0.owners, isReversed: isReversed) }
     }
 
-    private func link(_ old: Relationship, _ owners: [MappedPair], _ isReversed: Bool) -> Link? {
+    private func link(to old: Relationship, of owners: [MappedPair], isReversed: Bool) -> Link? {
         guard let owner = source.entity(old.entity), let target = old.destination.flatMap({ source.entity($0) }) else {
             return nil
         }
@@ -189,7 +194,11 @@ extension MigrationMapper {
     // MARK: - Keys of owners without an inverse
 
     /// Fills the columns of to-many relationships without an inverse in a table of members.
-    mutating func addInverseless(_ table: SQLTable, _ rows: [MappedPair], _ values: inout [SQLName: MigratedValue]) {
+    mutating func addInverseless(
+        to table: SQLTable,
+        from rows: [MappedPair],
+        into values: inout [SQLName: MigratedValue]
+    ) {
         for entity in destination.entities {
             for slot in entity.layout.ownToMany {
                 guard case .key(let key) = entity.toMany[slot.index], key.isWithoutInverse, key.table == table.name
@@ -246,7 +255,7 @@ extension MigrationMapper {
     // MARK: - Conditions that rows must fulfil
 
     /// Checks that no row has more than one member, if a to-many relationship becomes a to-one.
-    mutating func checkSingle(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) {
+    mutating func checkSingle(_ slot: Slot, of entity: EntityMapping, in rows: [MappedPair]) {
         guard let relationship = slot.relationship else { return }
         let owners = rows.filter { entity.subtree.contains($0.to.number) }
         let links = links(relationship, ownedBy: owners)

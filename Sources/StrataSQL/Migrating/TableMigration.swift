@@ -163,7 +163,7 @@ package struct JoinMigration: Sendable {
     /// The statements that fill the table, which may still have another name.
     package func fill(_ name: SQLName) -> [String] {
         guard let pairs else { return [] }
-        func statement(_ owner: String, _ member: String, _ order: String, _ inverseOrder: String) -> String {
+        func statement(owner: String, member: String, order: String, inverseOrder: String) -> String {
             var names = [columns.owner, columns.member]
             var texts = [owner, member]
             if let column = columns.order {
@@ -178,8 +178,10 @@ package struct JoinMigration: Sendable {
             return
                 "INSERT INTO \(name) (\(list)) SELECT \(texts.joined(separator: ", ")) FROM (\(pairs)) AS p WHERE o IS NOT NULL AND m IS NOT NULL ON CONFLICT DO NOTHING"
         }
-        var statements = [statement("o", "m", "fo", "fi")]
-        if destination.isSymmetric { statements.append(statement("m", "o", "fi", "fo")) }
+        var statements = [statement(owner: "o", member: "m", order: "fo", inverseOrder: "fi")]
+        if destination.isSymmetric {
+            statements.append(statement(owner: "m", member: "o", order: "fi", inverseOrder: "fo"))
+        }
         return statements
     }
 }

@@ -36,7 +36,7 @@ struct BatchAssignments {
     /// Whether the values depend only on the row itself, so that they can be computed while it changes.
     private let isPlain: Bool
 
-    init(_ update: BatchUpdate, _ entity: EntityMapping, _ mapping: SQLMapping) throws {
+    init(for update: BatchUpdate, to entity: EntityMapping, in mapping: SQLMapping) throws {
         for slot in update.constantSlots {
             let place = entity.columns[slot.index]
             guard let name = place.name else { continue }

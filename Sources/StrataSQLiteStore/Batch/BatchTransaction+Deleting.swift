@@ -9,7 +9,7 @@ extension BatchTransaction {
     /// One statement is enough if no relationship needs attention. Otherwise the rows to delete are first gathered in
     /// tables.
     func delete(_ deletion: BatchDeletion, _ entity: EntityMapping) throws {
-        let rows = try RowSelection(deletion.rows, entity, file.queries)
+        let rows = try RowSelection(deletion.rows, of: entity, queries: file.queries)
         if DoomedRows.areNeeded(for: entity, mapping, isRecorded: history != nil)
             || history?.keepsValues(of: entity) == true
         {
@@ -17,8 +17,8 @@ extension BatchTransaction {
         } else {
             changes.count += try change(
                 "DELETE FROM \(entity.table) AS t0\(rows.restriction)",
-                rows.bindings,
-                \.deleted,
+                binding: rows.bindings,
+                listedIn: \.deleted,
                 root: entity.layout.rootNumber
             )
         }
@@ -27,12 +27,12 @@ extension BatchTransaction {
     private func delete(_ rows: RowSelection, _ entity: EntityMapping) throws {
         let doomed = DoomedRows(entity, mapping)
         try doomed.makeTables(self)
-        guard try doomed.add(rows, entity, self) > 0 else { return }
+        guard try doomed.add(rows, of: entity, by: self) > 0 else { return }
         try doomed.addCascades(self)
         for link in doomed.links { try refuse(link, doomed) }
         for link in doomed.looseLinks { try refuse(link, doomed) }
         for link in doomed.links { try release(link, doomed) }
-        for table in doomed.tables { try noteObsoleteFiles(table, doomed) }
+        for table in doomed.tables { try listObsoleteFiles(table, doomed) }
         for table in doomed.tables { try listDoomed(table, doomed) }
         try recordDeletions()
         for table in doomed.tables {
@@ -51,13 +51,13 @@ extension BatchTransaction {
     }
 
     private func list(_ sql: String, _ kind: WritableKeyPath<BatchChanges, [BatchRows]>) throws {
-        try list(sql, [], kind)
+        try list(sql, binding: [], listedIn: kind)
     }
 
-    private func noteObsoleteFiles(_ table: DoomedRows.Table, _ doomed: DoomedRows) throws {
+    private func listObsoleteFiles(_ table: DoomedRows.Table, _ doomed: DoomedRows) throws {
         let columns = Set(table.entities.flatMap(\.columns).filter(\.isTagged).compactMap(\.name?.description)).sorted()
         guard !columns.isEmpty else { return }
-        try noteObsoleteFiles(
+        try listObsoleteFiles(
             "SELECT \(columns.joined(separator: ", ")) FROM \(table.name) WHERE Z_PK IN (\(doomed.keys(of: table.root)))"
         )
     }
@@ -103,20 +103,20 @@ extension BatchTransaction {
             if column.order != nil {
                 try change(
                     "UPDATE \(link.destination.table) SET Z_OPT = Z_OPT + 1 WHERE \(others)",
-                    \.followed,
-                    root,
-                    inverse
+                    listedIn: \.followed,
+                    root: root,
+                    property: inverse
                 )
             } else if history != nil {
                 // Contexts need not be informed: they remove deleted objects from their relationships themselves.
                 try list(
                     "SELECT Z_PK, Z_ENT FROM \(link.destination.table) WHERE \(others)",
-                    [],
-                    \.related,
-                    [inverse.name]
+                    binding: [],
+                    listedIn: \.related,
+                    properties: [inverse.name]
                 )
             }
-        case .toMany(.join(let side)): try release(side, link, doomed)
+        case .toMany(.join(let side)): try release(side, of: link, from: doomed)
         case .toMany(.key(let key)) where key.isWithoutInverse:
             let order = key.order.map { ", \($0) = NULL" } ?? ""
             try run("UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(key.column) IN (\(owners))")
@@ -130,30 +130,30 @@ extension BatchTransaction {
             UPDATE \(link.destination.table) SET \(column.cleared(name)), Z_OPT = Z_OPT + 1 WHERE \(name) IN (\(owners)) \
             AND \(doomed.othersOnly("Z_PK", of: link))
             """,
-            \.followed,
-            root,
-            inverse
+            listedIn: \.followed,
+            root: root,
+            property: inverse
         )
     }
 
     /// Removes the rows from a join table.
-    private func release(_ side: ToManyMapping.JoinSide, _ link: StoredLink, _ doomed: DoomedRows) throws {
+    private func release(_ side: ToManyMapping.JoinSide, of link: StoredLink, from doomed: DoomedRows) throws {
         let owners = doomed.keys(of: link)
         let members =
             "Z_PK IN (SELECT \(side.member) FROM \(side.table) WHERE \(side.owner) IN (\(owners))) AND \(doomed.othersOnly("Z_PK", of: link))"
         if side.inverseOrder != nil {
             try change(
                 "UPDATE \(side.memberTable) SET Z_OPT = Z_OPT + 1 WHERE \(members)",
-                \.followed,
-                link.destination.layout.rootNumber,
-                link.link.inverse
+                listedIn: \.followed,
+                root: link.destination.layout.rootNumber,
+                property: link.link.inverse
             )
         } else if listsRows {
             try list(
                 "SELECT Z_PK, Z_ENT FROM \(side.memberTable) WHERE \(members)",
-                [],
-                \.related,
-                [link.link.inverse?.name ?? ""]
+                binding: [],
+                listedIn: \.related,
+                properties: [link.link.inverse?.name ?? ""]
             )
         }
         try run("DELETE FROM \(side.table) WHERE \(side.owner) IN (\(owners))")
@@ -162,10 +162,10 @@ extension BatchTransaction {
 
     private func change(
         _ sql: String,
-        _ kind: WritableKeyPath<BatchChanges, [BatchRows]>,
-        _ root: Int,
-        _ property: Relationship?
+        listedIn kind: WritableKeyPath<BatchChanges, [BatchRows]>,
+        root: Int,
+        property: Relationship?
     ) throws {
-        try change(sql, [], kind, root: root, properties: property.map { [$0.name] } ?? [])
+        try change(sql, binding: [], listedIn: kind, root: root, properties: property.map { [$0.name] } ?? [])
     }
 }

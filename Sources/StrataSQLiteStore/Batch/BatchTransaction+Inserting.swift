@@ -8,7 +8,7 @@ import StrataSQLite
 extension BatchTransaction {
     /// Inserts the rows of a batch one by one, with one statement.
     func insert(_ insertion: BatchInsertion, _ entity: EntityMapping) throws {
-        let insert = BatchRowInsert(insertion, entity, self)
+        let insert = BatchRowInsert(insertion, into: entity, during: self)
         try insert.run()
     }
 }
@@ -48,11 +48,11 @@ private final class BatchRowInsert {
         var keys: [Int64] = []
     }
 
-    init(_ insertion: BatchInsertion, _ entity: EntityMapping, _ transaction: BatchTransaction) {
+    init(_ insertion: BatchInsertion, into entity: EntityMapping, during transaction: BatchTransaction) {
         self.insertion = insertion
         self.entity = entity
         self.transaction = transaction
-        shape = transaction.file.writing.insert(entity)
+        shape = transaction.file.shapes.insert(entity)
         constraints =
             transaction.mapping.table(of: entity)?.constraints.filter { $0.applies(to: entity.layout) } ?? []
         targets = entity.layout.referenceSlots.compactMap { slot in
@@ -71,7 +71,9 @@ private final class BatchRowInsert {
             "UPDATE Z_PRIMARYKEY SET Z_MAX = MAX(Z_MAX, ?) WHERE Z_ENT = ?",
             [.integer(nextKey - 1), .integer(Int64(entity.rootNumber))]
         )
-        for target in targets where !target.keys.isEmpty { try transaction.join(target.keys, target.slot, entity) }
+        for target in targets where !target.keys.isEmpty {
+            try transaction.join(target.keys, by: target.slot, of: entity)
+        }
         if transaction.listsRows, nextKey > firstKey {
             transaction.changes.inserted.append(BatchRows(layout: layout, keys: Array(firstKey..<nextKey)))
         }
@@ -99,7 +101,7 @@ private final class BatchRowInsert {
                 statement.reset()
                 try resolve(given, error)
                 // These are the files that the stored row has not taken over.
-                for name in files.values { transaction.files.takeBack(name) }
+                for name in files.values { transaction.files.removeUnused(name) }
             }
             position += 1
             counter.count()
@@ -157,7 +159,7 @@ private final class BatchRowInsert {
             let statement = try connection.statement(targets[index].query)
             try statement.bind(key, at: 1)
             guard try statement.step() else {
-                throw CocoaError.missingBatchTarget(targets[index].slot, key, layout)
+                throw CocoaError.missingBatchTarget(of: targets[index].slot, key: key, in: layout)
             }
             targets[index].known.insert(key)
             targets[index].keys.append(key)
@@ -176,17 +178,21 @@ private final class BatchRowInsert {
         guard let (constraint, key, number) = found.first else { throw error }
         let isOne = found.allSatisfy { $0.1 == key }
         guard upsert != .skip else { return }
-        guard upsert != .fail, isOne else { return try note(given.row, constraint, key, number) }
+        guard upsert != .fail, isOne else {
+            return try addClash(of: given.row, over: constraint, withKey: key, entityNumber: number)
+        }
         guard let stored = transaction.mapping.entity(storeNumber: number) else {
-            return try note(given.row, constraint, key, number)
+            return try addClash(of: given.row, over: constraint, withKey: key, entityNumber: number)
         }
         let slots = given.slots(upsert)
         let misfits = given.misfits(slots, in: stored.layout)
-        guard misfits.isEmpty else { return try note(given.row, constraint, key, number, misfits) }
+        guard misfits.isEmpty else {
+            return try addClash(of: given.row, over: constraint, withKey: key, entityNumber: number, misfits)
+        }
         do {
-            try update(key, stored, given.row, slots.filter { stored.layout.shares([$0]) })
+            try update(key, of: stored, from: given.row, slots: slots.filter { stored.layout.shares([$0]) })
         } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
-            try note(given.row, constraint, key, number)
+            try addClash(of: given.row, over: constraint, withKey: key, entityNumber: number)
         }
     }
 
@@ -199,11 +205,11 @@ private final class BatchRowInsert {
     }
 
     /// Notes a clash, and ends the insertion if there are too many.
-    private func note(
-        _ row: Row,
-        _ constraint: SQLConstraint,
-        _ key: Int64,
-        _ number: Int64,
+    private func addClash(
+        of row: Row,
+        over constraint: SQLConstraint,
+        withKey key: Int64,
+        entityNumber number: Int64,
         _ misfits: [String] = []
     ) throws {
         let stored = key < firstKey ? transaction.mapping.entity(storeNumber: number) : nil
@@ -213,7 +219,7 @@ private final class BatchRowInsert {
                 constraint: constraint.attributes,
                 row: row,
                 stored: try stored.flatMap {
-                    try transaction.file.queries.row(key, $0, connection, stamp: CoarseClock.now)
+                    try transaction.file.queries.row(key, of: $0, on: connection, stamp: CoarseClock.now)
                 },
                 misfits: misfits
             )
@@ -222,7 +228,7 @@ private final class BatchRowInsert {
     }
 
     /// Copies values of a row that cannot be inserted into the stored row, in the slots that both have.
-    private func update(_ key: Int64, _ stored: EntityMapping, _ row: Row, _ slots: [Slot]) throws {
+    private func update(_ key: Int64, of stored: EntityMapping, from row: Row, slots: [Slot]) throws {
         var assignments: [String] = []
         var bindings: [SQLBinding] = []
         var files: [String] = []
@@ -244,14 +250,14 @@ private final class BatchRowInsert {
                 bindings.append(number.map { .integer(Int64($0)) } ?? .null)
             }
             guard slot.kind == .reference else { continue }
-            try transaction.leave(slot, stored, RowSelection(key: key, stored))
+            try transaction.leave(slot, of: stored, from: RowSelection(key: key, stored))
             if let order = place.order {
                 assignments.append("\(order) = CASE WHEN \(name) IS ? THEN \(order) END")
                 bindings.append(SQLBinding(row, slot))
             }
         }
         if !files.isEmpty {
-            try transaction.noteObsoleteFiles(
+            try transaction.listObsoleteFiles(
                 "SELECT \(files.joined(separator: ", ")) FROM \(stored.table) WHERE Z_PK = ?",
                 [.integer(key)]
             )

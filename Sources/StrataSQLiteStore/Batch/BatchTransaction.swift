@@ -8,13 +8,13 @@ import StrataSQLite
 /// It is used once, by the thread that executes the request.
 final class BatchTransaction {
     let batch: Batch
-    let file: OpenSQLiteFile
+    let file: OpenSQLiteStore
     let connection: Connection
     var mapping: SQLMapping { file.mapping }
     /// Whether the rows that are changed have to be listed.
     var listsRows: Bool { batch.listsRows || history != nil }
-    /// The writer that records changes; `nil` if the store keeps no history.
-    let history: HistoryWriter?
+    /// The recorder of the changes; `nil` if the store keeps no history.
+    let history: HistoryRecorder?
     /// Whether the deleted rows are already in the history.
     var hasRecordedDeletions = false
 
@@ -23,12 +23,12 @@ final class BatchTransaction {
     /// The changes that the batch makes to external files.
     let files: FileChanges
 
-    init(_ batch: Batch, _ file: OpenSQLiteFile, _ connection: Connection) {
+    init(_ batch: Batch, in file: OpenSQLiteStore, on connection: Connection) {
         self.batch = batch
         self.file = file
         self.connection = connection
         files = FileChanges(file)
-        history = HistoryWriter(
+        history = HistoryRecorder(
             file,
             connection,
             author: batch.recorder.author,
@@ -40,7 +40,7 @@ final class BatchTransaction {
     ///
     /// - Throws: The error of a refused change; the transaction must be rolled back then.
     func run() throws {
-        _ = file.database.reports.take()
+        _ = file.database.reports.removeAll()
         if let entity = mapping.entity(batch.layout) {
             switch batch.work {
             case .insert(let insertion): try insert(insertion, entity)
@@ -48,7 +48,7 @@ final class BatchTransaction {
             case .delete(let deletion): try delete(deletion, entity)
             }
         }
-        noteTriggers()
+        listTriggerReports()
         try recordHistory()
     }
 
@@ -76,8 +76,8 @@ final class BatchTransaction {
     @discardableResult
     func change(
         _ sql: String,
-        _ bindings: [SQLBinding] = [],
-        _ kind: WritableKeyPath<BatchChanges, [BatchRows]>,
+        binding bindings: [SQLBinding] = [],
+        listedIn kind: WritableKeyPath<BatchChanges, [BatchRows]>,
         root: Int,
         properties: [String] = []
     ) throws -> Int {
@@ -86,16 +86,16 @@ final class BatchTransaction {
             if count > 0 { changes.unlistedRoots.insert(root) }
             return count
         }
-        return try list(sql + " RETURNING Z_PK, Z_ENT", bindings, kind, properties)
+        return try list(sql + " RETURNING Z_PK, Z_ENT", binding: bindings, listedIn: kind, properties: properties)
     }
 
     /// Lists the rows that a statement returns, each with key and entity.
     @discardableResult
     func list(
         _ sql: String,
-        _ bindings: [SQLBinding] = [],
-        _ kind: WritableKeyPath<BatchChanges, [BatchRows]>,
-        _ properties: [String] = []
+        binding bindings: [SQLBinding] = [],
+        listedIn kind: WritableKeyPath<BatchChanges, [BatchRows]>,
+        properties: [String] = []
     ) throws -> Int {
         let statement = try prepare(sql)
         try statement.bind(bindings)
@@ -128,8 +128,8 @@ final class BatchTransaction {
     // MARK: - Triggers
 
     /// Lists the rows whose derived attributes triggers have changed, except those that are already listed.
-    private func noteTriggers() {
-        let reports = file.database.reports.take()
+    private func listTriggerReports() {
+        let reports = file.database.reports.removeAll()
         guard !reports.isEmpty else { return }
         var known: [Int: Set<Int64>] = [:]
         for rows in [changes.inserted, changes.changed, changes.followed, changes.deleted].joined() {
@@ -145,13 +145,13 @@ final class BatchTransaction {
 
     // MARK: - External files
 
-    /// Notes the files that rows refer to, one in each column of a statement's results.
-    func noteObsoleteFiles(_ sql: String, _ bindings: [SQLBinding] = []) throws {
+    /// Lists the files that rows refer to, one in each column of a statement's results.
+    func listObsoleteFiles(_ sql: String, _ bindings: [SQLBinding] = []) throws {
         let statement = try prepare(sql)
         try statement.bind(bindings)
         let columns = 0..<statement.columnCount
         while try statement.step() {
-            for column in columns { files.noteObsolete(statement[column].bytes) }
+            for column in columns { files.addObsolete(statement[column].bytes) }
         }
     }
 }

@@ -102,7 +102,7 @@ struct DoomedRows {
     }
 
     /// Adds the rows that the request selects, and returns their number.
-    func add(_ rows: RowSelection, _ entity: EntityMapping, _ transaction: BatchTransaction) throws -> Int {
+    func add(_ rows: RowSelection, of entity: EntityMapping, by transaction: BatchTransaction) throws -> Int {
         try transaction.run(
             "INSERT INTO \(name(entity.rootNumber)) (k, e, r) \(rows.select("t0.Z_PK, t0.Z_ENT, 0"))",
             rows.bindings

@@ -49,11 +49,11 @@ struct RowSelection {
     /// Compiles the rows of a plan.
     ///
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
-    init(_ plan: FetchPlan, _ entity: EntityMapping, _ queries: RowQueries) throws {
+    init(_ plan: FetchPlan, of entity: EntityMapping, queries: RowQueries) throws {
         let isWindowed = plan.isWindowed
         // Without limit and offset, the order changes nothing.
         let plan = isWindowed ? plan : plan.unordered
-        let query = try QueryCompiler.compile(plan, entity, queries.mapping)
+        let query = try QueryCompiler.compile(plan, for: entity, in: queries.mapping)
         var conditions: [String] = plan.coversHierarchy ? [] : [queries.entityCondition(plan)]
         if let condition = query.condition { conditions.append("(\(condition))") }
         table = entity.table

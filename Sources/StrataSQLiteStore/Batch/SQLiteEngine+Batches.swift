@@ -16,16 +16,23 @@ extension SQLiteEngine {
         let start = OperationTally.startTiming()
         defer { stopTiming(start, file) }
         guard let control = batch.control else {
-            guard let rows = batch.rows else { return try execute(batch, file, nil, didCommit) }
+            guard let rows = batch.rows else {
+                return try execute(batch, in: file, cancellation: nil, didCommit: didCommit)
+            }
             // A batch that takes longer than the limit is stopped, because all other contexts wait for the writer.
             return try rows.evaluating {
-                try execute(batch, file, Cancellation(orWhen: EvaluationBudget.end), didCommit)
+                try execute(
+                    batch,
+                    in: file,
+                    cancellation: Cancellation(orWhen: EvaluationBudget.end),
+                    didCommit: didCommit
+                )
             }
         }
         let cancellation = Cancellation()
         try control.running(stoppedBy: { cancellation.cancel() }) {
             do {
-                try execute(batch, file, cancellation, didCommit)
+                try execute(batch, in: file, cancellation: cancellation, didCommit: didCommit)
             } catch let error as CocoaError where error.code == .userCancelled && control.isCancelled {
                 throw CancellationError()
             }
@@ -34,17 +41,17 @@ extension SQLiteEngine {
 
     private func execute(
         _ batch: Batch,
-        _ file: OpenSQLiteFile,
-        _ cancellation: Cancellation?,
-        _ didCommit: (BatchChanges) -> Void
+        in file: OpenSQLiteStore,
+        cancellation: Cancellation?,
+        didCommit: (BatchChanges) -> Void
     ) throws {
-        try SQLiteBoundary.run(.saving, file.url, for: batch.recorder.contextName) {
+        try SQLiteBoundary.run(.saving, at: file.url, for: batch.recorder.contextName) {
             let lease = try file.pool.writer(cancellation: cancellation)
-            noteWait(lease)
+            addWait(lease)
             try requireInUse()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
-            let transaction = BatchTransaction(batch, file, lease.connection)
+            let transaction = BatchTransaction(batch, in: file, on: lease.connection)
             do {
                 try FaultPoint.batchBegan.reach()
                 try transaction.run()
@@ -54,7 +61,7 @@ extension SQLiteEngine {
                 let number = transaction.history?.number
                 try transaction.files.willCommit(lease.connection)
                 try lease.commit {
-                    if let number { noteOwnTransaction(number) }
+                    if let number { addOwnTransaction(number) }
                     didCommit(changes)
                 }
             } catch {

@@ -50,7 +50,7 @@ extension SQLiteEngine {
             }
             if replaces { removeAll(of: destination) }
             try moveClosed(from: working, to: destination)
-            try SQLiteBoundary.run(.copying, destination) {
+            try SQLiteBoundary.run(.copying, at: destination) {
                 try DiskFile.synchronize(folder: destination.deletingLastPathComponent().path)
             }
             return true
@@ -64,7 +64,7 @@ extension SQLiteEngine {
     ///
     /// - Throws: Errors of either file. The caller has to remove what was written.
     package static func copy(_ source: URL, _ options: SQLiteOptions, to working: URL) throws {
-        try SQLiteBoundary.run(.copying, source) {
+        try SQLiteBoundary.run(.copying, at: source) {
             let external = ExternalData(storePath: source.path)
             var attempts = 0
             while true {
@@ -74,7 +74,7 @@ extension SQLiteEngine {
                 let lock = attempts > mostUnlockedCopies ? try? WriteLock(source, options) : nil
                 let hold = RetiredFiles.of(external).hold()
                 let missing = try withExtendedLifetime((lock, hold)) {
-                    try StoreCopy(source, options, external, working).make()
+                    try StoreCopy(of: source, options: options, external: external, to: working).make()
                 }
                 if missing.isEmpty || attempts > mostUnlockedCopies { return }
                 removeAll(of: working)
@@ -128,7 +128,7 @@ private struct StoreCopy {
     private let external: ExternalData
     private let working: URL
 
-    init(_ source: URL, _ options: SQLiteOptions, _ external: ExternalData, _ working: URL) {
+    init(of source: URL, options: SQLiteOptions, external: ExternalData, to working: URL) {
         (self.source, self.options, self.external, self.working) = (source, options, external, working)
     }
 
@@ -136,7 +136,7 @@ private struct StoreCopy {
     func make() throws -> Set<String> {
         let folder = working.deletingLastPathComponent().path
         let target = try SQLiteOptions(url: working, pragmas: ["journal_mode": "DELETE"])
-        try SQLiteEngine.withFile(source, options, access: .readOnly) { from in
+        try SQLiteEngine.withFile(source, options: options, access: .readOnly) { from in
             try from.pool.read { reader in
                 _ = try SQLiteEngine.metadata(reader, source)
                 let pages = try reader.firstInt64("PRAGMA page_count") ?? 0
@@ -148,7 +148,7 @@ private struct StoreCopy {
             }
         }
         // The header says that there is a log; it exists for one connection.
-        let names = try SQLiteEngine.withFile(working, target, access: .readWrite) { database in
+        let names = try SQLiteEngine.withFile(working, options: target, access: .readWrite) { database in
             try database.pool.read { try externalNames($0) }
         }
         try DiskFile.synchronize(working.path)

@@ -49,7 +49,9 @@ struct HistoryBaseline {
 
     /// Writes the keys into the metadata, in the write transaction that begins the history.
     func write(_ connection: Connection) throws {
-        guard var metadata = try StoreMetadata(connection, SQLCatalog(connection), nil) else { return }
+        guard var metadata = try StoreMetadata(on: connection, catalog: SQLCatalog(connection), url: nil) else {
+            return
+        }
         metadata.values[StoreMetadata.historyBaselineKey] = lastKeys
         try metadata.write(connection)
     }

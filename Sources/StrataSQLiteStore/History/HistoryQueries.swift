@@ -6,7 +6,7 @@ import StrataSQLite
 
 /// Reads the history of one file, on a connection inside a read transaction.
 struct HistoryQueries {
-    let file: OpenSQLiteFile
+    let file: OpenSQLiteStore
     let history: HistoryMapping
     let connection: Connection
 
@@ -40,7 +40,7 @@ struct HistoryQueries {
         guard try requireReached(number) > number else { return }
         let beginning = HistoryBeginning(connection: connection)
         guard try number < beginning.number() - 1 else { return }
-        throw HistoryErrors.expired(number, oldest: try beginning.oldest(), file.metadata.uuid, file.url)
+        throw HistoryErrors.expired(number, oldest: try beginning.oldest(), of: file.metadata.uuid, at: file.url)
     }
 
     /// Refuses a number that has not been given yet.
@@ -49,7 +49,9 @@ struct HistoryQueries {
     @discardableResult
     func requireReached(_ number: Int64) throws -> Int64 {
         let last = try lastNumber()
-        guard number <= last else { throw HistoryErrors.ahead(number, last: last, file.metadata.uuid, file.url) }
+        guard number <= last else {
+            throw HistoryErrors.ahead(number, last: last, of: file.metadata.uuid, at: file.url)
+        }
         return last
     }
 
@@ -161,13 +163,13 @@ struct HistoryQueries {
         for (index, slot) in entity.kept.enumerated() {
             let value = statement[6 + index]
             guard !value.isNull else { continue }
-            values[slot.name] = try keptValue(value, slot, entity)
+            values[slot.name] = try keptValue(value, of: slot, in: entity)
         }
         return values
     }
 
     /// A kept value as key-value coding returns it; for a transformable attribute, the archive.
-    private func keptValue(_ value: Value, _ slot: Slot, _ entity: HistoryEntity) throws -> Any? {
+    private func keptValue(_ value: Value, of slot: Slot, in entity: HistoryEntity) throws -> Any? {
         let row = Row(layout: entity.mapping.layout, key: 0)
         switch slot.kind {
         case .int: row.setInt(value.int64, slot)
@@ -187,19 +189,26 @@ struct HistoryQueries {
 /// The errors of histories.
 enum HistoryErrors {
     /// The error of a token that names a transaction after which others were purged.
-    static func expired(_ number: Int64, oldest: Int64, _ store: String, _ url: URL?) -> CocoaError {
+    static func expired(_ number: Int64, oldest: Int64, of store: String, at url: URL?) -> CocoaError {
         let reason = "transactions after \(number) were purged, and the oldest one that is left is \(oldest)"
-        return expired(reason, store, url, [NSPersistentHistoryOldestTransactionNumberKey: oldest])
+        return expired(
+            because: reason,
+            of: store,
+            at: url,
+            adding: [NSPersistentHistoryOldestTransactionNumberKey: oldest]
+        )
     }
 
     /// The error of a token that names a transaction that the store does not have yet.
-    static func ahead(_ number: Int64, last: Int64, _ store: String, _ url: URL?) -> CocoaError {
+    static func ahead(_ number: Int64, last: Int64, of store: String, at url: URL?) -> CocoaError {
         let reason =
             "it is of transaction \(number), but the store is only at \(last), as if it had been set back to an older copy"
-        return expired(reason, store, url, [:])
+        return expired(because: reason, of: store, at: url, adding: [:])
     }
 
-    private static func expired(_ reason: String, _ store: String, _ url: URL?, _ more: [String: Any]) -> CocoaError {
+    private static func expired(because reason: String, of store: String, at url: URL?, adding more: [String: Any])
+        -> CocoaError
+    {
         var userInfo = more
         userInfo[NSLocalizedDescriptionKey] =
             """

@@ -13,7 +13,7 @@ struct HistoryVerification {
     /// The keys at the history's beginning; `nil` if it is not known which rows are older than the history.
     private let baseline: HistoryBaseline?
 
-    init(_ mapping: SQLMapping, _ baseline: HistoryBaseline?, _ connection: Connection) {
+    init(of mapping: SQLMapping, since baseline: HistoryBaseline?, on connection: Connection) {
         self.mapping = mapping
         self.baseline = baseline
         self.connection = connection
@@ -24,8 +24,8 @@ struct HistoryVerification {
         try checkCounters(&report)
         let holes = try HistoryHoles(connection)
         for table in mapping.tables {
-            try checkOrder(table, holes, &report)
-            try checkOutcome(table, holes, &report)
+            try checkOrder(of: table, except: holes, in: &report)
+            try checkOutcome(of: table, except: holes, in: &report)
             // Otherwise the history does not reach back to its beginning, or transactions in between are missing.
             guard holes.missing == 0 else { continue }
             try checkOrigin(table, &report)
@@ -86,7 +86,8 @@ struct HistoryVerification {
     /// Checks that nothing is inserted twice, or changed or deleted after its deletion.
     ///
     /// If there is a hole between two changes, it is not known what happened in between.
-    private func checkOrder(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
+    private func checkOrder(of table: SQLTable, except holes: HistoryHoles, in report: inout VerificationReport) throws
+    {
         report.add(
             "history of \(table.name.raw)",
             rows: try keys(
@@ -103,7 +104,9 @@ struct HistoryVerification {
     /// Checks that rows that were last inserted or changed exist, and that rows that were last deleted do not.
     ///
     /// If a hole follows a change, that cannot be known.
-    private func checkOutcome(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
+    private func checkOutcome(of table: SQLTable, except holes: HistoryHoles, in report: inout VerificationReport)
+        throws
+    {
         let changes = holes.stretches(changes(of: table))
         let last = """
             SELECT k, e, kind FROM (SELECT ZENTITYPK AS k, ZENTITY AS e, ZCHANGETYPE AS kind, stretch, MAX(Z_PK)

@@ -13,7 +13,7 @@ extension SQLiteEngine: HistoryStore {
 
     package func lastGivenHistoryNumber() throws -> Int64? {
         let file = try openFile()
-        return try SQLiteBoundary.run(.reading, file.url) {
+        return try SQLiteBoundary.run(.reading, at: file.url) {
             try file.pool.read(isSnapshot: true) { connection in
                 guard try !HistorySchema.isPresent(in: SQLCatalog(connection)) else {
                     return try HistoryCounters.last(.transaction, connection)
@@ -27,7 +27,7 @@ extension SQLiteEngine: HistoryStore {
 
     package func beginHistory(after number: Int64) throws {
         let file = try openFile()
-        try SQLiteBoundary.run(.saving, file.url) {
+        try SQLiteBoundary.run(.saving, at: file.url) {
             try file.pool.write { connection in
                 // The number in between stays without a transaction, so that the last place of the other history is not
                 // directly before this one.
@@ -35,7 +35,7 @@ extension SQLiteEngine: HistoryStore {
                 // Without the option, only the number is written: with tables, the file would be read-only for programs
                 // that do not record.
                 guard try HistorySchema.isPresent(in: SQLCatalog(connection)) else { return }
-                try HistoryCounters.noteMigration(connection)
+                try HistoryCounters.recordMigration(connection)
             }
         }
     }
@@ -92,7 +92,7 @@ extension SQLiteEngine: HistoryStore {
         let file = try openFile()
         let history = try history(of: file)
         return try OperationTally.timingStore {
-            try SQLiteBoundary.run(.reading, file.url) {
+            try SQLiteBoundary.run(.reading, at: file.url) {
                 try file.pool.read(isSnapshot: true) { connection in
                     try file.modelGuard.requireSame(connection, isNewest: false)
                     return try body(HistoryQueries(file: file, history: history, connection: connection))
@@ -113,7 +113,7 @@ extension SQLiteEngine: HistoryStore {
                 userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
             )
         }
-        return try SQLiteBoundary.run(.saving, file.url, for: SQLiteBoundary.waiter) {
+        return try SQLiteBoundary.run(.saving, at: file.url, for: SQLiteBoundary.waiter) {
             try file.pool.write { connection in
                 try file.modelGuard.requireSame(connection)
                 return try body(connection)
@@ -121,7 +121,7 @@ extension SQLiteEngine: HistoryStore {
         }
     }
 
-    private func history(of file: OpenSQLiteFile) throws -> HistoryMapping {
+    private func history(of file: OpenSQLiteStore) throws -> HistoryMapping {
         if let history = file.history { return history }
         throw CocoaError.described(
             .persistentStoreUnsupportedRequestType,

@@ -9,7 +9,7 @@ import StrataSQLite
 
 extension SQLiteEngine {
     /// Refuses to save from now on if the file has a history that this store does not continue.
-    func protectHistory(of file: OpenSQLiteFile) {
+    func protectHistory(of file: OpenSQLiteStore) {
         guard let history = file.history, !history.isRecording, !isReadOnly else { return }
         makeReadOnly(
             """
@@ -24,7 +24,7 @@ extension SQLiteEngine {
     /// The file had no history when it was opened here.
     ///
     /// It is called with the write lock, under which a history is begun.
-    func requireNoOtherHistory(of file: OpenSQLiteFile, _ connection: Connection) throws {
+    func requireNoOtherHistory(of file: OpenSQLiteStore, _ connection: Connection) throws {
         guard file.history == nil, try file.hasNewHistory(connection) else { return }
         let reason =
             """
@@ -47,7 +47,7 @@ extension SQLiteEngine {
     }
 }
 
-extension OpenSQLiteFile {
+extension OpenSQLiteStore {
     /// Whether the file, which had no history when it was opened, has one now.
     ///
     /// Usually this compares only one number in memory, which SQLite increments when a table is made.

@@ -27,18 +27,18 @@ extension SQLiteEngine {
     /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if the file does not have the source version, and
     ///   errors of the file.
     package static func forecast(
-        _ url: URL,
-        _ options: SQLiteOptions,
-        _ migration: SchemaMigration
+        at url: URL,
+        options: SQLiteOptions,
+        of migration: SchemaMigration
     ) throws -> SQLiteMigrationForecast {
-        try SQLiteBoundary.run(.reading, url) {
-            try withFile(url, options, access: .readOnly) { database in
+        try SQLiteBoundary.run(.reading, at: url) {
+            try withFile(url, options: options, access: .readOnly) { database in
                 try database.pool.read { connection in
                     let stored = try metadata(connection, url).versionHashes
                     guard migration.starts(at: stored) else {
                         throw CocoaError(.persistentStoreIncompatibleVersionHash)
                     }
-                    return try SQLiteMigrationForecast(migration, from: stored, connection, options)
+                    return try SQLiteMigrationForecast(of: migration, from: stored, on: connection, options: options)
                 }
             }
         }
@@ -47,10 +47,10 @@ extension SQLiteEngine {
 
 extension SQLiteMigrationForecast {
     fileprivate init(
-        _ migration: SchemaMigration,
+        of migration: SchemaMigration,
         from stored: [String: Data],
-        _ connection: Connection,
-        _ options: SQLiteOptions
+        on connection: Connection,
+        options: SQLiteOptions
     ) throws {
         let source = try SQLMapping(
             migration.source,
@@ -78,16 +78,16 @@ extension SQLiteMigrationForecast {
                 keepsLeftovers: options.defersCleanUp
             )
             if alteration == nil { copied.formUnion(from.entities.map(\.layout.name)) }
-            problems += try Self.duplicates(table, destination, connection)
+            problems += try Self.duplicates(in: table, for: destination, on: connection)
         }
         self.init(rows: rows, problems: problems, losses: try connection.findings(layout.losses), copied: copied)
     }
 
     /// The constraints that rows would break.
     private static func duplicates(
-        _ table: TableMigration,
-        _ destination: SQLMapping,
-        _ connection: Connection
+        in table: TableMigration,
+        for destination: SQLMapping,
+        on connection: Connection
     ) throws -> [RowFinding] {
         guard let from = table.source else { return [] }
         let values = Dictionary(zip(table.destination.columns.map(\.name), table.values)) { first, _ in first }

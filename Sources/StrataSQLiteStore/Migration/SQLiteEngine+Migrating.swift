@@ -48,12 +48,12 @@ package struct SQLiteMigrationReport: Sendable {
     /// The number of rows that were written, in copied tables.
     package fileprivate(set) var copiedRows = 0
 
-    mutating func noteCopy(_ table: SQLName, rows: Int) {
+    mutating func addCopied(_ table: SQLName, rows: Int) {
         copiedTables.append(table.raw)
         copiedRows += rows
     }
 
-    mutating func noteChange(_ table: SQLName, isNothing: Bool) {
+    mutating func addChanged(_ table: SQLName, isNothing: Bool) {
         if isNothing { untouchedTables.append(table.raw) } else { changedTables.append(table.raw) }
     }
 }
@@ -71,14 +71,14 @@ extension SQLiteEngine {
     ///   `persistentStoreTimeout` (134090) if others keep the file locked.
     package static func migrate(_ request: SQLiteMigrationRequest) throws -> SQLiteMigrationReport? {
         let url = request.url
-        return try SQLiteBoundary.run(.migrating, url) {
-            try withFile(url, request.options.sortingInFiles, access: .readWrite) { database in
+        return try SQLiteBoundary.run(.migrating, at: url) {
+            try withFile(url, options: request.options.sortingInFiles, access: .readWrite) { database in
                 let lease = try database.pool.writer()
                 try FaultPoint.migrationBegan.reach()
                 let metadata = try metadata(lease.connection, url)
                 guard request.migration.starts(at: metadata.versionHashes) || ignoresOthers else { return nil }
                 do {
-                    let migration = try SQLiteMigration(request, database, metadata, lease.connection)
+                    let migration = try SQLiteMigration(request, of: database, from: metadata, on: lease.connection)
                     do {
                         try migration.run()
                         try FaultPoint.migrationWritten.reach()
@@ -94,7 +94,10 @@ extension SQLiteEngine {
                 } catch let error as CocoaError where [.migration, .migrationCancelled].contains(error.code) {
                     throw error
                 } catch let error as SQLiteError {
-                    throw MigrationErrors.failure(url, SQLiteBoundary.cocoaError(error, .migrating, url))
+                    throw MigrationErrors.failure(
+                        url,
+                        SQLiteBoundary.cocoaError(describing: error, while: .migrating, at: url)
+                    )
                 } catch {
                     throw MigrationErrors.failure(url, error)
                 }

@@ -22,12 +22,12 @@ extension SQLiteEngine {
     package func tidyUp() throws -> Bool {
         let file = try openFile()
         guard !isReadOnly else { return false }
-        return try SQLiteBoundary.run(.migrating, file.url) {
+        return try SQLiteBoundary.run(.migrating, at: file.url) {
             let isMoreLeft = try file.pool.write { connection -> Bool in
                 try file.modelGuard.requireSame(connection)
                 var tables = try file.mapping.tables.filter { try $0.hasLeftovers(connection) }
-                if let table = tables.popLast() { try rebuild(table, file.mapping, connection) }
-                if tables.isEmpty { try noteTidy(connection, file.url) }
+                if let table = tables.popLast() { try rebuild(table, of: file.mapping, on: connection) }
+                if tables.isEmpty { try clearDeferredOption(connection, file.url) }
                 return !tables.isEmpty
             }
             if !isMoreLeft { forgetDeferredWork() }
@@ -36,7 +36,7 @@ extension SQLiteEngine {
     }
 
     /// Copies a table without the columns that the model does not need.
-    private func rebuild(_ table: SQLTable, _ mapping: SQLMapping, _ connection: Connection) throws {
+    private func rebuild(_ table: SQLTable, of mapping: SQLMapping, on connection: Connection) throws {
         let old = SQLName("Z_MIGRATION_\(table.name.raw)")
         for name in DerivedTriggers(mapping).names { try connection.execute("DROP TRIGGER IF EXISTS \(SQLName(name))") }
         try connection.execute("ALTER TABLE \(table.name) RENAME TO \(old)")
@@ -48,7 +48,7 @@ extension SQLiteEngine {
         for trigger in DerivedTriggers(mapping).statements { try connection.execute(trigger) }
     }
 
-    private func noteTidy(_ connection: Connection, _ url: URL) throws {
+    private func clearDeferredOption(_ connection: Connection, _ url: URL) throws {
         var metadata = try Self.metadata(connection, url)
         metadata.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] = nil
         try metadata.write(connection)

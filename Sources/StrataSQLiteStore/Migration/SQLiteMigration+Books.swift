@@ -31,7 +31,7 @@ extension SQLiteMigration {
     func writeKeys(_ keys: [SQLName: Int64]) throws {
         // Higher numbers belong to the history, and to Apple's own entities.
         try connection.run("DELETE FROM Z_PRIMARYKEY WHERE Z_ENT < 16000")
-        try OpenSQLiteFile.fillPrimaryKeys(destination, connection)
+        try OpenSQLiteStore.fillPrimaryKeys(destination, connection)
         let statement = try connection.statement("UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ?")
         for table in layout.tables {
             guard let name = table.source?.name, let last = keys[name], let root = table.destination.entities.first
@@ -73,8 +73,8 @@ extension SQLiteMigration {
             source.entity(pair.source).flatMap { from in destination.entity(pair.destination).map { (pair, from, $0) } }
         }
         for (pair, from, to) in pairs {
-            try moveMasks(pair, from, to)
-            try moveTombstones(pair, from, to)
+            try moveMasks(of: pair, from: from, to: to)
+            try moveTombstones(of: pair, from: from, to: to)
         }
         let numbers = pairs.map { "\($0.1.number)" }.joined(separator: ", ")
         try connection.run(SQL("DELETE FROM ACHANGE WHERE NOT (ZENTITY IN (\(numbers)))"))
@@ -87,11 +87,11 @@ extension SQLiteMigration {
         let digest =
             metadata.values["NSStoreModelVersionHashesDigest"] as? String
             ?? SchemaHashes.digest(of: metadata.versionHashes)
-        try HistoryWriter(file, connection, author: nil, contextName: nil)?.migrated(fromModelWithDigest: digest)
+        try HistoryRecorder(file, connection, author: nil, contextName: nil)?.migrated(fromModelWithDigest: digest)
     }
 
     /// Moves the bits of changed properties to their new places.
-    private func moveMasks(_ pair: EntityPair, _ from: EntityMapping, _ to: EntityMapping) throws {
+    private func moveMasks(of pair: EntityPair, from: EntityMapping, to: EntityMapping) throws {
         let old = HistoryPlaces(from.layout) { from.columns[$0.index].entity != nil }
         let new = HistoryPlaces(to.layout) { to.columns[$0.index].entity != nil }
         let names = Dictionary(pair.names.map { ($0.value, $0.key) }) { first, _ in first }
@@ -111,7 +111,7 @@ extension SQLiteMigration {
     }
 
     /// Moves the kept values of deleted objects to their new columns.
-    private func moveTombstones(_ pair: EntityPair, _ from: EntityMapping, _ to: EntityMapping) throws {
+    private func moveTombstones(of pair: EntityPair, from: EntityMapping, to: EntityMapping) throws {
         let count = HistorySchema.tombstoneCount(in: try SQLCatalog(connection))
         let old = HistoryEntity.kept(from).prefix(count).map(\.name)
         let new = HistoryEntity.kept(to).prefix(count).map { pair.names[$0.name] }

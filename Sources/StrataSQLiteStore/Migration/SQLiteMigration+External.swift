@@ -39,7 +39,7 @@ extension SQLiteMigration {
     /// Marks the files that no row names after the migration, so that the commit removes them.
     func forgetFiles(_ before: Set<String>) throws {
         for name in before.subtracting(try externalFiles(destination)).sorted() {
-            ExternalData.tagged(file: name).withUnsafeBytes { files.noteObsolete($0) }
+            ExternalData.tagged(file: name).withUnsafeBytes { files.addObsolete($0) }
         }
     }
 

@@ -21,7 +21,7 @@ final class SQLiteMigration {
     let destination: SQLMapping
     let layout: MigrationLayout
     /// The file as it will be after the migration.
-    let file: OpenSQLiteFile
+    let file: OpenSQLiteStore
     /// The changes that the migration makes to external files.
     let files: FileChanges
     private(set) var report = SQLiteMigrationReport()
@@ -41,9 +41,9 @@ final class SQLiteMigration {
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) if the file does not have the tables of its model.
     init(
         _ request: SQLiteMigrationRequest,
-        _ database: SQLiteDatabase,
-        _ metadata: StoreMetadata,
-        _ connection: Connection
+        of database: SQLiteDatabase,
+        from metadata: StoreMetadata,
+        on connection: Connection
     ) throws {
         self.request = request
         self.connection = connection
@@ -92,7 +92,7 @@ final class SQLiteMigration {
                     HistoryMapping.tombstoneCount(for: destination)
                 )
             ) : nil
-        file = OpenSQLiteFile(opening, database, destination, metadata, history)
+        file = OpenSQLiteStore(opening, database: database, mapping: destination, metadata: metadata, history: history)
         files = FileChanges(file)
     }
 
@@ -200,7 +200,7 @@ final class SQLiteMigration {
         guard let source = table.source, let fill else { return }
         try run(fill, bindings)
         let written = connection.changeCount
-        report.noteCopy(table.destination.name, rows: written)
+        report.addCopied(table.destination.name, rows: written)
         let expected = try connection.firstInt64(SQL("SELECT COUNT(*) FROM \(source.name)\(table.condition)")) ?? 0
         guard Int64(written) == expected else {
             throw SQLiteBoundary.damaged(
@@ -241,7 +241,7 @@ final class SQLiteMigration {
         if alteration.hasLeftovers { hasLeftovers = true }
         try rename(alteration.renamed, of: source.name)
         try move(source.name, to: table.destination.name)
-        report.noteChange(
+        report.addChanged(
             table.destination.name,
             isNothing: alteration.isNothing && source.name == table.destination.name
         )
@@ -339,7 +339,12 @@ final class SQLiteMigration {
         } catch  where error.code.primary == .constraint {
             guard let constraint = index.constraint else { throw error }
             let groups = try duplicates(constraint, index.table)
-            throw MigrationErrors.constraint(url, constraint.layout.name, constraint.attributes, groups)
+            throw MigrationErrors.constraint(
+                at: url,
+                of: constraint.layout.name,
+                on: constraint.attributes,
+                groups: groups
+            )
         }
     }
 

@@ -44,11 +44,11 @@ package struct DerivedTriggers {
         case .aggregate(let aggregate, let relationship, let attribute):
             guard let slot = target.entity.layout.toMany(named: relationship) else { return }
             switch target.entity.toMany[slot.index] {
-            case .key(let key): add(aggregate, attribute, slot, key, target)
+            case .key(let key): add(aggregate, of: attribute, over: slot, by: key, to: target)
             case .join(let side) where aggregate == .count: addCount(side, target)
             case .join, .absent: return
             }
-        case .copy(let relationship, let attribute): addCopy(relationship, attribute, target)
+        case .copy(let relationship, let attribute): addCopy(over: relationship, of: attribute, to: target)
         case .function(let function, let attribute):
             guard let source = target.entity.column(named: attribute)?.name else { return }
             addSource(
@@ -67,10 +67,10 @@ package struct DerivedTriggers {
 
     private mutating func add(
         _ aggregate: Derivation.Aggregate,
-        _ attribute: String?,
-        _ slot: ToManySlot,
-        _ key: ToManyMapping.KeyColumn,
-        _ target: Target
+        of attribute: String?,
+        over slot: ToManySlot,
+        by key: ToManyMapping.KeyColumn,
+        to target: Target
     ) {
         if aggregate == .count { return addCount(key, target) }
         guard let attribute, let members = mapping.entity(modelNumber: slot.destinationNumber),
@@ -88,40 +88,40 @@ package struct DerivedTriggers {
         }
         let column = key.column
         add(
-            target,
-            key.table,
-            "PARAMETER_INSERT",
-            "INSERT",
-            "NEW.\(column) NOT NULL",
-            recompute("NEW.\(column)"),
-            "NEW.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_INSERT",
+            on: "INSERT",
+            if: "NEW.\(column) NOT NULL",
+            setting: recompute("NEW.\(column)"),
+            ofRow: "NEW.\(column)"
         )
         add(
-            target,
-            key.table,
-            "PARAMETER_UPDATE_INCREMENT",
-            "UPDATE OF \(column), \(value)",
-            "NEW.\(column) NOT NULL",
-            recompute("NEW.\(column)"),
-            "NEW.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_UPDATE_INCREMENT",
+            on: "UPDATE OF \(column), \(value)",
+            if: "NEW.\(column) NOT NULL",
+            setting: recompute("NEW.\(column)"),
+            ofRow: "NEW.\(column)"
         )
         add(
-            target,
-            key.table,
-            "PARAMETER_UPDATE_DECREMENT",
-            "UPDATE OF \(column)",
-            "OLD.\(column) NOT NULL",
-            recompute("OLD.\(column)"),
-            "OLD.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_UPDATE_DECREMENT",
+            on: "UPDATE OF \(column)",
+            if: "OLD.\(column) NOT NULL",
+            setting: recompute("OLD.\(column)"),
+            ofRow: "OLD.\(column)"
         )
         add(
-            target,
-            key.table,
-            "PARAMETER_DELETE",
-            "DELETE",
-            "OLD.\(column) NOT NULL",
-            recompute("OLD.\(column)"),
-            "OLD.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_DELETE",
+            on: "DELETE",
+            if: "OLD.\(column) NOT NULL",
+            setting: recompute("OLD.\(column)"),
+            ofRow: "OLD.\(column)"
         )
         addSourceInsert(target, recompute("NEW.Z_PK"))
     }
@@ -129,40 +129,40 @@ package struct DerivedTriggers {
     private mutating func addCount(_ key: ToManyMapping.KeyColumn, _ target: Target) {
         let (column, count) = (key.column, target.column)
         add(
-            target,
-            key.table,
-            "PARAMETER_INSERT",
-            "INSERT",
-            "NEW.\(column) NOT NULL",
-            "\(count) = IFNULL(\(count), 0) + 1",
-            "NEW.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_INSERT",
+            on: "INSERT",
+            if: "NEW.\(column) NOT NULL",
+            setting: "\(count) = IFNULL(\(count), 0) + 1",
+            ofRow: "NEW.\(column)"
         )
         add(
-            target,
-            key.table,
-            "PARAMETER_UPDATE_INCREMENT",
-            "UPDATE OF \(column)",
-            "NEW.\(column) NOT NULL",
-            "\(count) = \(count) + 1",
-            "NEW.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_UPDATE_INCREMENT",
+            on: "UPDATE OF \(column)",
+            if: "NEW.\(column) NOT NULL",
+            setting: "\(count) = \(count) + 1",
+            ofRow: "NEW.\(column)"
         )
         add(
-            target,
-            key.table,
-            "PARAMETER_UPDATE_DECREMENT",
-            "UPDATE OF \(column)",
-            "OLD.\(column) NOT NULL",
-            "\(count) = \(count) - 1",
-            "OLD.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_UPDATE_DECREMENT",
+            on: "UPDATE OF \(column)",
+            if: "OLD.\(column) NOT NULL",
+            setting: "\(count) = \(count) - 1",
+            ofRow: "OLD.\(column)"
         )
         add(
-            target,
-            key.table,
-            "PARAMETER_DELETE",
-            "DELETE",
-            "OLD.\(column) NOT NULL",
-            "\(count) = \(count) - 1",
-            "OLD.\(column)"
+            to: target,
+            firing: key.table,
+            role: "PARAMETER_DELETE",
+            on: "DELETE",
+            if: "OLD.\(column) NOT NULL",
+            setting: "\(count) = \(count) - 1",
+            ofRow: "OLD.\(column)"
         )
         addSourceInsert(
             target,
@@ -174,14 +174,30 @@ package struct DerivedTriggers {
         func recount(_ owner: String) -> String {
             "\(target.column) = (SELECT IFNULL(COUNT(\(side.owner)), 0) FROM \(side.table) WHERE \(side.owner) = \(owner))"
         }
-        add(target, side.table, "PARAMETER_INSERT", "INSERT", nil, recount("NEW.\(side.owner)"), "NEW.\(side.owner)")
-        add(target, side.table, "PARAMETER_DELETE", "DELETE", nil, recount("OLD.\(side.owner)"), "OLD.\(side.owner)")
+        add(
+            to: target,
+            firing: side.table,
+            role: "PARAMETER_INSERT",
+            on: "INSERT",
+            if: nil,
+            setting: recount("NEW.\(side.owner)"),
+            ofRow: "NEW.\(side.owner)"
+        )
+        add(
+            to: target,
+            firing: side.table,
+            role: "PARAMETER_DELETE",
+            on: "DELETE",
+            if: nil,
+            setting: recount("OLD.\(side.owner)"),
+            ofRow: "OLD.\(side.owner)"
+        )
         addSourceInsert(target, recount("NEW.Z_PK"))
     }
 
     // MARK: - Copies and functions
 
-    private mutating func addCopy(_ relationship: String, _ attribute: String, _ target: Target) {
+    private mutating func addCopy(over relationship: String, of attribute: String, to target: Target) {
         guard let slot = target.entity.layout.slot(named: relationship), slot.kind == .reference,
             let key = target.entity.columns[slot.index].name,
             let destination = mapping.entity(modelNumber: slot.destinationNumber),
@@ -189,39 +205,47 @@ package struct DerivedTriggers {
         else { return }
         let copy = "\(target.column) = (SELECT \(value) FROM \(destination.table) WHERE Z_PK = NEW.\(key))"
         add(
-            target,
-            destination.table,
-            "PARAMETER_INSERT",
-            "INSERT",
-            nil,
-            "\(target.column) = NEW.\(value)",
-            "NEW.Z_PK",
+            to: target,
+            firing: destination.table,
+            role: "PARAMETER_INSERT",
+            on: "INSERT",
+            if: nil,
+            setting: "\(target.column) = NEW.\(value)",
+            ofRow: "NEW.Z_PK",
             matching: key
         )
         add(
-            target,
-            destination.table,
-            "PARAMETER_UPDATE",
-            "UPDATE OF \(value)",
-            nil,
-            "\(target.column) = NEW.\(value)",
-            "NEW.Z_PK",
+            to: target,
+            firing: destination.table,
+            role: "PARAMETER_UPDATE",
+            on: "UPDATE OF \(value)",
+            if: nil,
+            setting: "\(target.column) = NEW.\(value)",
+            ofRow: "NEW.Z_PK",
             matching: key
         )
         addSourceInsert(target, copy)
-        add(target, target.table, "SOURCE_UPDATE", "UPDATE OF \(key)", ownRows(target), copy, "NEW.Z_PK")
+        add(
+            to: target,
+            firing: target.table,
+            role: "SOURCE_UPDATE",
+            on: "UPDATE OF \(key)",
+            if: ownRows(target),
+            setting: copy,
+            ofRow: "NEW.Z_PK"
+        )
     }
 
     private mutating func addSource(_ target: Target, _ value: String, after column: SQLName, functionName: String) {
         addSourceInsert(target, "\(target.column) = \(value)")
         add(
-            target,
-            target.table,
-            "SOURCE_UPDATE",
-            "UPDATE OF \(column)",
-            ownRows(target),
-            "\(target.column) = \(value)",
-            "NEW.Z_PK"
+            to: target,
+            firing: target.table,
+            role: "SOURCE_UPDATE",
+            on: "UPDATE OF \(column)",
+            if: ownRows(target),
+            setting: "\(target.column) = \(value)",
+            ofRow: "NEW.Z_PK"
         )
     }
 
@@ -240,25 +264,25 @@ package struct DerivedTriggers {
             (target.table, target.column, "UPDATE \(target.table) AS NEW SET \(assignment)\(condition)")
         )
         add(
-            target,
-            target.table,
-            "SOURCE_INSERT",
-            "INSERT",
-            ownRows(target),
-            assignment,
-            "NEW.Z_PK",
+            to: target,
+            firing: target.table,
+            role: "SOURCE_INSERT",
+            on: "INSERT",
+            if: ownRows(target),
+            setting: assignment,
+            ofRow: "NEW.Z_PK",
             callback: Self.insertCallback
         )
     }
 
     private mutating func add(
-        _ target: Target,
-        _ firing: SQLName,
-        _ role: String,
-        _ event: String,
-        _ condition: String?,
-        _ assignment: String,
-        _ row: String,
+        to target: Target,
+        firing: SQLName,
+        role: String,
+        on event: String,
+        if condition: String?,
+        setting assignment: String,
+        ofRow row: String,
         matching column: SQLName = .key,
         callback: String = updateCallback
     ) {

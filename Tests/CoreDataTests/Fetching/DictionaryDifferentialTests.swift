@@ -130,7 +130,13 @@ struct DictionaryDifferentialTests {
     private static func sql(_ plan: DictionaryPlan, _ file: RandomStore) -> (text: String, bindings: [SQLBinding])? {
         guard let store = file.store.store as? SQLiteStore, let mapping = try? store.openFile().mapping,
             let entity = mapping.entity(plan.rows.layout),
-            let query = try? QueryCompiler.compile(plan, entity, mapping, entityCondition: nil, isOrdered: true)
+            let query = try? QueryCompiler.compile(
+                plan,
+                for: entity,
+                in: mapping,
+                entityCondition: nil,
+                isOrdered: true
+            )
         else { return nil }
         return (query.text, query.bindings)
     }

@@ -76,7 +76,7 @@ struct HistoryBaselineTests {
         try stack.saveCity()
         try stack.saveCity()
         let connection = try Connection(path: stack.storeURL.path, access: .readWrite)
-        var metadata = try require(try StoreMetadata(connection, SQLCatalog(connection), nil))
+        var metadata = try require(try StoreMetadata(on: connection, catalog: SQLCatalog(connection), url: nil))
         metadata.values[StoreMetadata.historyBaselineKey] = nil
         try metadata.write(connection)
         try stack.sql("DELETE FROM ACHANGE WHERE ZENTITYPK = 1")

@@ -82,7 +82,7 @@ struct CompositeVersionTests {
         for (now, before) in columns {
             try connection.execute("ALTER TABLE ZPERSON RENAME COLUMN \(now) TO \(before)")
         }
-        var metadata = try require(try StoreMetadata(connection, SQLCatalog(connection), nil))
+        var metadata = try require(try StoreMetadata(on: connection, catalog: SQLCatalog(connection), url: nil))
         metadata.setModel(hashes, [""])
         try metadata.write(connection)
         return store

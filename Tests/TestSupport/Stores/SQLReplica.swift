@@ -114,7 +114,7 @@ package final class SQLReplica {
     /// The statement for a plan, and its values.
     package func text(for plan: FetchPlan) throws -> (text: String, bindings: [SQLBinding])? {
         guard let entity = mapping.entity(plan.layout) else { return nil }
-        let query = try QueryCompiler.compile(plan, entity, mapping)
+        let query = try QueryCompiler.compile(plan, for: entity, in: mapping)
         var conditions = query.condition.map { [$0] } ?? []
         if !plan.coversHierarchy {
             let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }

@@ -172,7 +172,7 @@ package struct StoreHarness {
 
 extension NSPersistentStore {
     /// The file that the engine of a SQLite store has open.
-    package func openFile() throws -> OpenSQLiteFile { try require(rows as? SQLiteEngine).openFile() }
+    package func openFile() throws -> OpenSQLiteStore { try require(rows as? SQLiteEngine).openFile() }
 }
 
 extension StoreHarness {

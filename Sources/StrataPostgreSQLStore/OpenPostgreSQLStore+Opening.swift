@@ -4,9 +4,9 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-extension OpenDatabase {
+extension OpenPostgreSQLStore {
     /// Opens a store, or makes it if there is none.
-    static func open(_ request: PostgreSQLStoreRequest) throws -> OpenDatabase {
+    static func open(_ request: PostgreSQLStoreRequest) throws -> OpenPostgreSQLStore {
         let target: ConnectionTarget
         let followers: [ConnectionTarget]
         do {
@@ -15,11 +15,11 @@ extension OpenDatabase {
                 try ConnectionTarget($0, schema: target.schema, isFollower: true)
             }
         } catch let error as PostgreSQLError {
-            throw PostgreSQLBoundary.cocoaError(error, .opening, "")
+            throw PostgreSQLBoundary.cocoaError(describing: error, while: .opening, at: "")
         }
         let mapping = try SQLMapping(request.schema, configuration: request.configuration, dialect: .postgresql)
         let pool = pool(target, size: request.maximumConnections, timeout: request.timeout)
-        return try PostgreSQLBoundary.run(.opening, target.place) {
+        return try PostgreSQLBoundary.run(.opening, at: target.place) {
             do {
                 var wasMade = false
                 var metadata = try pool.withConnection { try StoreMetadata.read($0, target.place) }
@@ -31,20 +31,22 @@ extension OpenDatabase {
                             userInfo: [NSLocalizedDescriptionKey: "There is no store at \(target.place)."]
                         )
                     }
-                    metadata = try pool.withConnection { try create(request, mapping, target, pool, $0, &wasMade) }
+                    metadata = try pool.withConnection {
+                        try create(for: request, mapping: mapping, at: target, through: pool, on: $0, wasMade: &wasMade)
+                    }
                 }
                 guard let metadata else {
                     throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
                 }
                 try request.requireVersion(metadata.dictionary)
-                try prepare(request, mapping, metadata, target, pool)
-                let records = try pool.withConnection { try join(request, metadata, target, $0) }
+                try prepare(for: request, mapping: mapping, metadata: metadata, at: target, through: pool)
+                let records = try pool.withConnection { try join(for: request, metadata: metadata, at: target, on: $0) }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
-                return OpenDatabase(
+                return OpenPostgreSQLStore(
                     request,
-                    pool,
-                    mapping,
-                    metadata,
+                    pool: pool,
+                    mapping: mapping,
+                    metadata: metadata,
                     wasMade: wasMade,
                     recordsHistory: records,
                     replicas: replicas
@@ -58,11 +60,11 @@ extension OpenDatabase {
 
     /// Ensures that a store has the requested tables and foreign keys.
     private static func prepare(
-        _ request: PostgreSQLStoreRequest,
-        _ mapping: SQLMapping,
-        _ metadata: StoreMetadata,
-        _ target: ConnectionTarget,
-        _ pool: ConnectionPool
+        for request: PostgreSQLStoreRequest,
+        mapping: SQLMapping,
+        metadata: StoreMetadata,
+        at target: ConnectionTarget,
+        through pool: ConnectionPool
     ) throws {
         if metadata.format < StoreFormat.current {
             guard !request.isReadOnly else { throw StoreFormat.outdated(target.place) }
@@ -92,10 +94,10 @@ extension OpenDatabase {
     /// - Returns: Whether a history is kept.
     /// - Throws: `persistentStoreOpen` (134080) if the server lacks something.
     private static func join(
-        _ request: PostgreSQLStoreRequest,
-        _ metadata: StoreMetadata,
-        _ target: ConnectionTarget,
-        _ connection: Connection
+        for request: PostgreSQLStoreRequest,
+        metadata: StoreMetadata,
+        at target: ConnectionTarget,
+        on connection: Connection
     ) throws -> Bool {
         do {
             // This takes one round trip, unless there is a pooler, behind which no session belongs to the connection.
@@ -141,12 +143,12 @@ extension OpenDatabase {
 
     /// Makes a store, or adopts tables that were made by hand, unless another process is faster.
     private static func create(
-        _ request: PostgreSQLStoreRequest,
-        _ mapping: SQLMapping,
-        _ target: ConnectionTarget,
-        _ pool: ConnectionPool,
-        _ connection: Connection,
-        _ wasMade: inout Bool
+        for request: PostgreSQLStoreRequest,
+        mapping: SQLMapping,
+        at target: ConnectionTarget,
+        through pool: ConnectionPool,
+        on connection: Connection,
+        wasMade: inout Bool
     ) throws -> StoreMetadata? {
         // Tables that others have made while this waits for the lock have to be visible, whatever the role's default
         // is.
@@ -158,9 +160,9 @@ extension OpenDatabase {
         }
         try requireExclusion(by: connection, of: target, pool)
         if try StoreMetadata.hasTable(connection) {
-            try HandMadeStore(mapping, connection, target.place).require()
+            try HandMadeStore(mapping, on: connection, place: target.place).require()
         } else {
-            wasMade = try makeTables(mapping, target, connection)
+            wasMade = try makeTables(of: mapping, at: target, on: connection)
         }
         let metadata = StoreMetadata(newFor: request, mapping)
         try connection.query(
@@ -180,7 +182,8 @@ extension OpenDatabase {
     /// Makes the tables in the transaction that is open.
     ///
     /// - Returns: Whether the schema was made as well.
-    private static func makeTables(_ mapping: SQLMapping, _ target: ConnectionTarget, _ connection: Connection) throws
+    private static func makeTables(of mapping: SQLMapping, at target: ConnectionTarget, on connection: Connection)
+        throws
         -> Bool
     {
         let exists = try connection.query(

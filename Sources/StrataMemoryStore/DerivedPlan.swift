@@ -4,7 +4,7 @@ import StrataRows
 /// makes out of date.
 ///
 /// Derivations that the triggers of a SQLite store do not keep are not kept here either.
-package final class DerivedAttributes: Sendable {
+package final class DerivedPlan: Sendable {
     package struct Attribute: Sendable {
         package let slot: Slot
         /// The source of the value.
@@ -72,8 +72,8 @@ package final class DerivedAttributes: Sendable {
 
         mutating func add(_ attribute: Attribute, _ layout: EntityLayout) {
             switch attribute.source {
-            case .count(let slot)?: add(slot, nil, layout)
-            case .aggregate(_, let slot, let name)?: add(slot, name, layout)
+            case .count(let slot)?: add(over: slot, attribute: nil, of: layout)
+            case .aggregate(_, let slot, let name)?: add(over: slot, attribute: name, of: layout)
             case .copy(let slot, let name)?:
                 guard let relationship = slot.relationship else { return }
                 let key = InMemoryContents.RelationshipKey(relationship)
@@ -88,7 +88,7 @@ package final class DerivedAttributes: Sendable {
             }
         }
 
-        private mutating func add(_ slot: ToManySlot, _ name: String?, _ layout: EntityLayout) {
+        private mutating func add(over slot: ToManySlot, attribute name: String?, of layout: EntityLayout) {
             let key = InMemoryContents.RelationshipKey(slot.relationship)
             for member in subtree(of: slot.relationship.destination) {
                 let attribute = name.flatMap { member.slot(named: $0) }

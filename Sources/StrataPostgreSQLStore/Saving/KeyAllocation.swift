@@ -26,7 +26,7 @@ enum KeyTimeline {
 /// Hands out primary keys, from blocks that are drawn from the sequences of the database.
 ///
 /// A key is never handed out twice, even if nothing is saved with it. Any thread may ask.
-final class KeyBlocks: Sendable {
+final class KeyAllocation: Sendable {
     private let mapping: SQLMapping
     private let pool: ConnectionPool
     private let drawn: Locked<Drawn>
@@ -89,18 +89,18 @@ final class KeyBlocks: Sendable {
             return []
         }
         let run = connection.serverRun
-        var (taken, missing) = take(count, root, run)
+        var (taken, missing) = removeKeys(count, root: root, from: run)
         while missing > 0 {
             let size = Int64(PostgreSQLSchema.keyBlock)
             let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root, run))
             let isDrawn = !FaultGuard.keyBlocks.isOff
-            let drawn = isDrawn ? try draw(blocks, table, connection) : [1..<(1 + blocks * size)]
+            let drawn = isDrawn ? try draw(blocks, of: table, on: connection) : [1..<(1 + blocks * size)]
             guard let last = drawn.last else { break }
-            noteSize(last.lowerBound, root)
+            outdatePlansIfGrown(to: last.lowerBound, root: root)
             withStocks(run) { stocks in
                 for block in drawn { stocks[root, default: Stock()].ranges.join(block) }
             }
-            let (more, still) = take(missing, root, run)
+            let (more, still) = removeKeys(missing, root: root, from: run)
             for range in more { taken.join(range) }
             missing = still
         }
@@ -111,7 +111,7 @@ final class KeyBlocks: Sendable {
     ///
     /// A sequence that was altered, or set back by an incomplete restore, gives keys that lie in blocks of others. So
     /// the same statement asks for the increment of the sequence, and whether there are rows with these keys.
-    private func draw(_ blocks: Int64, _ table: SQLTable, _ connection: Connection) throws -> [Range<Int64>] {
+    private func draw(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Range<Int64>] {
         let key = mapping.dialect.naming.key
         let sequence = PostgreSQLSchema.sequence(table)
         let sql = """
@@ -174,7 +174,7 @@ final class KeyBlocks: Sendable {
     ///   - rows: The copies, whose keys may belong to other timelines.
     ///   - connection: A connection without an open transaction.
     /// - Throws: `persistentStoreOperation` (134070) if keys of one of the hierarchies were given before.
-    func take(over keys: [Int: Int64], _ rows: [Row], _ connection: Connection) throws {
+    func advance(past keys: [Int: Int64], of rows: [Row], on connection: Connection) throws {
         var numbers = keys.mapValues { KeyTimeline.number($0) }
         for row in rows where row.key > 0 {
             let root = row.layout.rootNumber
@@ -212,7 +212,7 @@ final class KeyBlocks: Sendable {
     ///
     /// The server keeps the plans of prepared statements. A plan that it has made for an empty table reads the whole
     /// table, and would do so for each of a million rows. The keys count the rows of all machines.
-    private func noteSize(_ key: Int64, _ root: Int) {
+    private func outdatePlansIfGrown(to key: Int64, root: Int) {
         let count = String(KeyTimeline.number(key)).count
         let hasGrown = digits.withLock { digits in
             let known = digits[root] ?? count
@@ -237,7 +237,7 @@ final class KeyBlocks: Sendable {
     func forget() { withStocks(nil) { $0 = [:] } }
 
     /// Takes up to `count` of the remaining keys, and returns how many are missing.
-    private func take(_ count: Int, _ root: Int, _ run: ServerRun?) -> ([Range<Int64>], missing: Int) {
+    private func removeKeys(_ count: Int, root: Int, from run: ServerRun?) -> ([Range<Int64>], missing: Int) {
         withStocks(run) { stocks in
             var ranges = stocks[root]?.ranges ?? []
             var taken: [Range<Int64>] = []

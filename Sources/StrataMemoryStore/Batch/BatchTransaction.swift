@@ -4,17 +4,17 @@ import StrataPredicates
 import StrataRows
 
 /// One batch, on a copy of the contents of an in-memory store.
-struct InMemoryBatch {
+struct BatchTransaction {
     let batch: Batch
     var contents: InMemoryContents
     /// The changes so far.
     var changes = BatchChanges()
     /// The rows in `changes.followed` and `changes.related`, each of which is listed once.
-    private var noted: Set<Noted> = []
+    private var listed: Set<Listed> = []
     /// The orders that are written anew at the end.
     var reordered = ReorderedOwners()
 
-    private struct Noted: Hashable {
+    private struct Listed: Hashable {
         let row: RowName
         let isFollowed: Bool
     }
@@ -50,11 +50,11 @@ struct InMemoryBatch {
         case .delete(let deletion): try delete(deletion)
         }
         reordered.write(to: &contents)
-        noteDerived()
+        updateDerived()
     }
 
     /// Brings derived attributes up to date, and lists the rows that are not listed already.
-    private mutating func noteDerived() {
+    private mutating func updateDerived() {
         let rows = contents.updateDerived()
         guard !rows.isEmpty else { return }
         var known: [Int: Set<Int64>] = [:]
@@ -78,18 +78,18 @@ struct InMemoryBatch {
         return next
     }
 
-    mutating func put(_ row: Row) { contents.put(row, row.key, KeyMap()) }
+    mutating func put(_ row: Row) { contents.put(row, key: row.key, permanent: KeyMap()) }
 
     // MARK: - Owners and members
 
-    /// Notes that a to-many relationship has changed.
+    /// Lists the owner of a to-many relationship that has changed.
     ///
     /// If it is ordered, then the owner gets a new version.
-    mutating func noteMembers(of owner: Int64, _ relationship: Relationship) {
+    mutating func markMembersChanged(of owner: Int64, _ relationship: Relationship) {
         let root = relationship.entity.rootNumber
         guard let row = row(owner, root: root) else { return }
-        let note = Noted(row: RowName(row), isFollowed: relationship.isOrdered)
-        guard noted.insert(note).inserted else { return }
+        let change = Listed(row: RowName(row), isFollowed: relationship.isOrdered)
+        guard listed.insert(change).inserted else { return }
         if relationship.isOrdered {
             put(successor(of: row))
             changes.followed.add(owner, row.layout, properties: [relationship.name])
@@ -103,6 +103,6 @@ struct InMemoryBatch {
         guard let destination = slot.relationship?.destination,
             row(reference.key, root: destination.rootNumber) == nil
         else { return }
-        throw CocoaError.missingBatchTarget(slot, reference.key, batch.layout)
+        throw CocoaError.missingBatchTarget(of: slot, key: reference.key, in: batch.layout)
     }
 }

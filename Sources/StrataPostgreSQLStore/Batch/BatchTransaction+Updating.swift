@@ -3,7 +3,7 @@ import StrataKeys
 import StrataPredicates
 import StrataRows
 
-extension BatchWork {
+extension BatchTransaction {
     func update(_ update: BatchUpdate) throws {
         let rows = try rows(for: update.rows)
         var evaluator = ResolvedEvaluator(
@@ -21,7 +21,7 @@ extension BatchWork {
             let next = successor(of: row)
             for slot in update.constantSlots { next.take(slot, from: update.constants) }
             for (value, target) in zip(computed, update.computed) { try next.setComputed(value, target.slot) }
-            noteChange(row, update.slots)
+            markChanged(row, update.slots)
             for slot in update.constantSlots where slot.kind == .reference {
                 try move(row, from: row.reference(slot), to: next.reference(slot), slot)
             }

@@ -4,7 +4,7 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-extension BatchWork {
+extension BatchTransaction {
     /// The row that has the unique values of a constraint.
     private enum Holder: Hashable {
         case stored(Int64)
@@ -22,7 +22,7 @@ extension BatchWork {
             holders = constraints.map { _ in [:] }
         }
 
-        mutating func set(_ holder: Holder, _ constraint: Int, _ values: [PostgreSQLValue]) {
+        mutating func set(_ holder: Holder, of constraint: Int, with values: [PostgreSQLValue]) {
             holders[constraint][values] = holder
         }
 
@@ -92,7 +92,8 @@ extension BatchWork {
                 misfits: held.map { given.misfits(slots, in: $0.layout) } ?? []
             )
             guard insertion.upsert != .fail, let held, found.allSatisfy({ $0.holder == holder }),
-                clash.misfits.isEmpty, try replace(holder, held, given.row, slots, &holders)
+                clash.misfits.isEmpty,
+                try replaceValues(of: holder, held: held, with: given.row, in: slots, updating: &holders)
             else {
                 clashes.append(clash)
                 if clashes.count == BatchClashes.limit { break }
@@ -104,7 +105,7 @@ extension BatchWork {
             }
         }
         counter.finish()
-        noteNewMembers(insertion.layout)
+        markOwnersOfNewRows(insertion.layout)
         guard clashes.isEmpty else { throw BatchClashes(layout: insertion.layout, clashes: clashes) }
     }
 
@@ -121,8 +122,8 @@ extension BatchWork {
                 return values.contains(where: \.isNull) ? nil : values
             }
             guard !values.isEmpty else { continue }
-            for (values, row) in try queries.holders(of: values, constraint, table, connection) {
-                holders.set(.stored(row.key), index, values)
+            for (values, row) in try queries.holders(of: values, constraint: constraint, in: table, on: connection) {
+                holders.set(.stored(row.key), of: index, with: values)
                 rows[row.key] = row
             }
         }
@@ -152,15 +153,21 @@ extension BatchWork {
     }
 
     /// Notes the owners whose relationships have new members.
-    private func noteNewMembers(_ layout: EntityLayout) {
+    private func markOwnersOfNewRows(_ layout: EntityLayout) {
         for slot in layout.referenceSlots {
             guard let inverse = slot.inverse, inverse.isToMany else { continue }
-            noteMembers(of: store.inserted.lazy.compactMap { $0.reference(slot)?.key }, inverse)
+            markMembersChanged(of: store.inserted.lazy.compactMap { $0.reference(slot)?.key }, inverse)
         }
     }
 
     /// Sets values of a row to those of another row; false if that would break a constraint.
-    private func replace(_ holder: Holder, _ held: Row, _ row: Row, _ slots: [Slot], _ holders: inout Holders) throws
+    private func replaceValues(
+        of holder: Holder,
+        held: Row,
+        with row: Row,
+        in slots: [Slot],
+        updating holders: inout Holders
+    ) throws
         -> Bool
     {
         let slots = slots.filter { held.layout.shares([$0]) }
@@ -174,7 +181,7 @@ extension BatchWork {
         for slot in slots { next.take(slot, from: row) }
         holders.enter(next, holder)
         guard isStored(holder) else { return true }
-        noteChange(next, slots)
+        markChanged(next, slots)
         for slot in slots where slot.kind == .reference {
             try move(next, from: old.reference(slot), to: next.reference(slot), slot)
         }

@@ -2,10 +2,10 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-extension InMemoryBatch {
+extension BatchTransaction {
     /// Deletes the rows of a batch, and the rows that delete rules add to them.
     mutating func delete(_ deletion: BatchDeletion) throws {
-        var doomed = Doomed()
+        var doomed = DoomedRows()
         for row in try InMemoryFetch(deletion.rows, contents).rows() { doomed.add(row) }
         guard !doomed.rows.isEmpty else { return }
         var links: [Int: [DeleteLink]] = [:]
@@ -20,11 +20,11 @@ extension InMemoryBatch {
             }
         }
         for row in doomed.rows {
-            for link in links[row.layout.number] ?? [] { try refuse(link, row, doomed) }
+            for link in links[row.layout.number] ?? [] { try checkRule(of: link, from: row, unlessDeletedIn: doomed) }
         }
         try refuseLoose(doomed)
         for row in doomed.rows {
-            for link in links[row.layout.number] ?? [] { release(link, row, doomed) }
+            for link in links[row.layout.number] ?? [] { release(link, from: row, keeping: doomed) }
         }
         for row in doomed.rows {
             contents.removeRow(row.key, row.layout)
@@ -34,7 +34,7 @@ extension InMemoryBatch {
     }
 
     /// The rows that are to be deleted, each once.
-    private struct Doomed {
+    private struct DoomedRows {
         private(set) var rows: [Row] = []
         private var keys: [Int: Set<Int64>] = [:]
 
@@ -62,7 +62,7 @@ extension InMemoryBatch {
 
     // MARK: - Delete rules
 
-    private func refuse(_ link: DeleteLink, _ row: Row, _ doomed: Doomed) throws {
+    private func checkRule(of link: DeleteLink, from row: Row, unlessDeletedIn doomed: DoomedRows) throws {
         switch link.relationship.deleteRule {
         case .deny:
             if members(link, row).contains(where: { !doomed.contains($0) }) { throw link.denied(row.key) }
@@ -74,7 +74,7 @@ extension InMemoryBatch {
     }
 
     /// Refuses a deletion after which a relationship without an inverse would lead to a deleted row.
-    private func refuseLoose(_ doomed: Doomed) throws {
+    private func refuseLoose(_ doomed: DoomedRows) throws {
         let roots = Set(doomed.rows.map(\.layout.rootNumber))
         for owner in batch.layout.schema.entities {
             for slot in owner.referenceSlots {
@@ -94,13 +94,13 @@ extension InMemoryBatch {
     }
 
     /// Takes a row out of a relationship.
-    private mutating func release(_ link: DeleteLink, _ row: Row, _ doomed: Doomed) {
+    private mutating func release(_ link: DeleteLink, from row: Row, keeping doomed: DoomedRows) {
         guard let inverse = link.inverse else { return }
         let others = members(link, row).filter { !doomed.contains($0) }
         if inverse.isToMany {
             for other in others {
-                reordered.leave(row.key, other.key, inverse)
-                noteMembers(of: other.key, inverse)
+                reordered.remove(row.key, from: other.key, by: inverse)
+                markMembersChanged(of: other.key, inverse)
             }
         } else if link.relationship.deleteRule == .nullify {
             releaseBack(row.key, inverse)

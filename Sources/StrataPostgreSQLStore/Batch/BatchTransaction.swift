@@ -13,9 +13,9 @@ import StrataSQL
 /// grows with the number of rows that it changes.
 ///
 /// It is used once, by the thread that executes the request.
-final class BatchWork {
+final class BatchTransaction {
     let batch: Batch
-    let database: OpenDatabase
+    let database: OpenPostgreSQLStore
     let connection: Connection
     let source: SnapshotSource
     let earlier: EarlierAttempts
@@ -54,7 +54,7 @@ final class BatchWork {
     ///   - database: The store.
     ///   - connection: The connection that writes.
     ///   - earlier: The attempts before this one; notes what this one finds.
-    init(_ batch: Batch, _ database: OpenDatabase, _ connection: Connection, _ earlier: EarlierAttempts) {
+    init(_ batch: Batch, in database: OpenPostgreSQLStore, on connection: Connection, after earlier: EarlierAttempts) {
         self.batch = batch
         self.earlier = earlier
         self.database = database
@@ -74,7 +74,7 @@ final class BatchWork {
         do {
             return try runOnce(given, identifier: identifier)
         } catch let error as PostgreSQLError where error.sqlState == "40P01" {
-            earlier.noteDeadlock()
+            earlier.markDeadlocked()
             throw error
         }
     }
@@ -90,19 +90,19 @@ final class BatchWork {
             if let isRecorded = try deleteAtOnce(deletion, identifier: identifier) { return isRecorded }
             try delete(deletion)
         }
-        try noteMembers()
+        try listOwners()
         let keys = try database.keys(for: store.inserted, connection)
         let transaction = SaveTransaction(
             store,
             keys: keys,
-            database,
-            connection,
+            in: database,
+            on: connection,
             identifier: identifier,
             copiesRows: true,
             moved: moved
         )
         if let conflict = try transaction.run().first {
-            if case .version = conflict { earlier.noteOvertaking(store) }
+            if case .version = conflict { earlier.addOvertaking(store) }
             // Another transaction may have taken the values since the batch has looked for the rows that have them.
             if case .constraint = conflict, earlier.mayHaveLostRace() { throw Self.overtaken }
             throw error(conflict)
@@ -120,7 +120,7 @@ final class BatchWork {
         do {
             return try plan.evaluating { try source.limited(to: plan.timeLimit, nil) { try source.rows(for: plan) } }
         } catch let error as RowsGone {
-            earlier.noteOvertaking(error.keys, root: plan.layout.rootNumber)
+            earlier.addOvertaking(error.keys, root: plan.layout.rootNumber)
             throw Self.overtaken
         }
     }
@@ -134,11 +134,11 @@ final class BatchWork {
         switch conflict {
         case .version: return Self.overtaken
         case .constraint(let entity, let attributes, _, _):
-            return CocoaError.batchUpdateBreaksConstraint(attributes, entity)
+            return CocoaError.batchUpdateBreaksConstraint(on: attributes, of: entity)
         case .missing(let reference, let root):
             let slot = batch.layout.referenceSlots.first { $0.relationship?.destination?.rootNumber == root }
             guard let slot else { return CocoaError(.managedObjectReferentialIntegrity) }
-            return CocoaError.missingBatchTarget(slot, reference.key, batch.layout)
+            return CocoaError.missingBatchTarget(of: slot, key: reference.key, in: batch.layout)
         }
     }
 
@@ -157,8 +157,8 @@ final class BatchWork {
     /// The new state of a row, or its stored state if it does not change.
     func current(_ row: Row) -> Row { updates[RowName(row)].map { store.updated[$0].row } ?? row }
 
-    /// Notes the changed slots of a row that will be written.
-    func noteChange(_ row: Row, _ slots: [Slot]) {
+    /// Marks the changed slots of a row that will be written.
+    func markChanged(_ row: Row, _ slots: [Slot]) {
         guard let position = updates[RowName(row)] else { return }
         var changed = store.updated[position].changed
         for slot in slots { changed.insert(slot.index) }
@@ -166,7 +166,7 @@ final class BatchWork {
         store.updated[position] = RowUpdate(row: update.row, baseVersion: update.baseVersion, changed: changed)
     }
 
-    private func noteMove(_ row: Row, _ slot: Slot) {
+    private func markMoved(_ row: Row, _ slot: Slot) {
         guard let position = updates[RowName(row)] else { return }
         moved[position].insert(slot.index)
     }
@@ -176,8 +176,8 @@ final class BatchWork {
         for row in try rows(leadingTo: targets, by: backlink) where !isLeft(row) {
             guard let slot = row.layout.slot(named: backlink.name) else { continue }
             successor(of: row).setReference(nil, slot)
-            noteChange(row, [slot])
-            noteMove(row, slot)
+            markChanged(row, [slot])
+            markMoved(row, slot)
             changes.followed.add(row.key, row.layout, properties: [backlink.name])
         }
     }
@@ -191,17 +191,17 @@ final class BatchWork {
             "SELECT \(database.naming.key) FROM \(entity.table) WHERE \(column) = ANY($1) ORDER BY 1",
             [.array(PostgreSQLArray(targets))]
         )
-        return try queries.rows(found.rows.map { $0.int64(0) }, entity, connection)
+        return try queries.rows(found.rows.map { $0.int64(0) }, of: entity, on: connection)
     }
 
     // MARK: - Owners
 
-    /// Notes that a to-many relationship of an owner changes.
-    func noteMembers(of owner: Int64, _ relationship: Relationship) {
+    /// Adds a to-many relationship of an owner to those that change.
+    func markMembersChanged(of owner: Int64, _ relationship: Relationship) {
         owners[MembersName(relationship), default: []].insert(owner)
     }
 
-    func noteMembers(of owners: some Sequence<Int64>, _ relationship: Relationship) {
+    func markMembersChanged(of owners: some Sequence<Int64>, _ relationship: Relationship) {
         var keys: Set<Int64> = []
         // Members usually come in runs with the same owner.
         var last: Int64?
@@ -216,12 +216,13 @@ final class BatchWork {
     /// Lists the owners of changed to-many relationships.
     ///
     /// If a relationship is ordered, then its owner gets a new version.
-    private func noteMembers() throws {
+    private func listOwners() throws {
         let deleted = Set(store.deleted.map { RowName(root: $0.layout.rootNumber, key: $0.key) })
         for (name, keys) in owners {
             let relationship = name.value.takeUnretainedValue()
             guard let entity = database.mapping.entity(modelNumber: relationship.entity.number) else { continue }
-            for row in try queries.rows(keys.sorted(), entity, connection) where !deleted.contains(RowName(row)) {
+            for row in try queries.rows(keys.sorted(), of: entity, on: connection) where !deleted.contains(RowName(row))
+            {
                 guard let slot = row.layout.toMany(named: relationship.name) else { continue }
                 let reference = ObjectReference(key: row.key, entity: row.layout.number)
                 store.touched.append(TouchedOwner(owner: reference, relationships: [slot.index]))
@@ -237,10 +238,10 @@ final class BatchWork {
 
     /// Updates the other side of a to-one relationship that was given a value.
     func move(_ row: Row, from: ObjectReference?, to: ObjectReference?, _ slot: Slot) throws {
-        if from?.key != to?.key { noteMove(row, slot) }
+        if from?.key != to?.key { markMoved(row, slot) }
         guard let inverse = slot.inverse else { return }
         guard inverse.isToMany else { return try release([row.key], inverse) }
-        if let from, from.key != to?.key { noteMembers(of: from.key, inverse) }
-        if let to { noteMembers(of: to.key, inverse) }
+        if let from, from.key != to?.key { markMembersChanged(of: from.key, inverse) }
+        if let to { markMembersChanged(of: to.key, inverse) }
     }
 }

@@ -4,9 +4,9 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-extension BatchWork {
+extension BatchTransaction {
     /// The rows that are to be deleted, each once.
-    private struct Doomed {
+    private struct DoomedRows {
         private(set) var rows: [Row] = []
         private var names: Set<RowName> = []
 
@@ -19,7 +19,7 @@ extension BatchWork {
 
     /// Deletes the rows of a batch, and the rows that delete rules add to them.
     func delete(_ deletion: BatchDeletion) throws {
-        var doomed = Doomed()
+        var doomed = DoomedRows()
         for row in try rows(for: deletion.rows) { doomed.add(row) }
         guard !doomed.rows.isEmpty else { return }
         var position = 0
@@ -32,9 +32,9 @@ extension BatchWork {
                 for (_, members) in try members(link, rows) { for member in members { doomed.add(member) } }
             }
         }
-        try forEachLink(of: doomed.rows) { link, rows in try refuse(link, rows, doomed) }
+        try forEachLink(of: doomed.rows) { link, rows in try checkRule(of: link, from: rows, unlessDeletedIn: doomed) }
         try refuseLoose(doomed)
-        try forEachLink(of: doomed.rows) { link, rows in try release(link, rows, doomed) }
+        try forEachLink(of: doomed.rows) { link, rows in try release(link, from: rows, keeping: doomed) }
         for row in doomed.rows {
             store.deleted.append(RowDeletion(layout: row.layout, key: row.key, baseVersion: row.version))
             changes.deleted.add(row.key, row.layout)
@@ -52,10 +52,10 @@ extension BatchWork {
             let found = try connection.answer(
                 try connection.post(
                     SaveTransaction.locking(
-                        "\(database.naming.key), \(database.naming.version)",
+                        returning: "\(database.naming.key), \(database.naming.version)",
                         of: entity.table,
-                        database.naming,
-                        earlier.strength
+                        naming: database.naming,
+                        strength: earlier.strength
                     ),
                     [.array(PostgreSQLArray(keys))],
                     mayWait: true
@@ -66,7 +66,7 @@ extension BatchWork {
                 uniquingKeysWith: { first, _ in first }
             )
             guard rows.allSatisfy({ versions[$0.key] == $0.version }) else {
-                earlier.noteOvertaking(keys, root: root)
+                earlier.addOvertaking(keys, root: root)
                 throw Self.overtaken
             }
         }
@@ -89,12 +89,17 @@ extension BatchWork {
         case .slot(let index):
             let slot = rows[0].layout.slots[index]
             let keys = Set(rows.compactMap { $0.reference(slot)?.key }).sorted()
-            let found = try queries.rows(keys, destination, connection)
+            let found = try queries.rows(keys, of: destination, on: connection)
             let byKey = Dictionary(found.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
             return rows.map { row in (row, row.reference(slot).flatMap { byKey[$0.key] }.map { [$0] } ?? []) }
         case .toMany(let index):
             let owners = rows.map { ObjectReference(key: $0.key, entity: $0.layout.number) }
-            let found = try queries.memberships(rows[0].layout.toMany[index], owner, of: owners, connection)
+            let found = try queries.memberships(
+                in: rows[0].layout.toMany[index],
+                of: owner,
+                ownedBy: owners,
+                on: connection
+            )
             let byKey = Dictionary(found.rows.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
             let groups = Dictionary(found.groups.map { ($0.owner, $0.members) }, uniquingKeysWith: +)
             return rows.map { row in (row, (groups[row.key] ?? []).compactMap { byKey[$0.key] }) }
@@ -104,7 +109,7 @@ extension BatchWork {
 
     // MARK: - Delete rules
 
-    private func refuse(_ link: DeleteLink, _ rows: [Row], _ doomed: Doomed) throws {
+    private func checkRule(of link: DeleteLink, from rows: [Row], unlessDeletedIn doomed: DoomedRows) throws {
         switch link.relationship.deleteRule {
         case .deny:
             for (row, members) in try members(link, rows) where members.contains(where: { !doomed.contains($0) }) {
@@ -120,7 +125,7 @@ extension BatchWork {
     }
 
     /// Refuses a deletion after which a relationship without an inverse would lead to a deleted row.
-    private func refuseLoose(_ doomed: Doomed) throws {
+    private func refuseLoose(_ doomed: DoomedRows) throws {
         let byRoot = Dictionary(grouping: doomed.rows, by: { $0.layout.rootNumber }).mapValues { $0.map(\.key) }
         for owner in batch.layout.schema.entities {
             for slot in owner.referenceSlots {
@@ -136,11 +141,11 @@ extension BatchWork {
     }
 
     /// Takes rows out of a relationship.
-    private func release(_ link: DeleteLink, _ rows: [Row], _ doomed: Doomed) throws {
+    private func release(_ link: DeleteLink, from rows: [Row], keeping doomed: DoomedRows) throws {
         guard let inverse = link.inverse else { return }
         if inverse.isToMany {
             for (_, members) in try members(link, rows) {
-                for other in members where !doomed.contains(other) { noteMembers(of: other.key, inverse) }
+                for other in members where !doomed.contains(other) { markMembersChanged(of: other.key, inverse) }
             }
         } else if link.relationship.deleteRule == .nullify {
             try release(rows.map(\.key), inverse, unless: doomed.contains)

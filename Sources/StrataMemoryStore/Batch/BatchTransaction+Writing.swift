@@ -3,7 +3,7 @@ import StrataKeys
 import StrataPredicates
 import StrataRows
 
-extension InMemoryBatch {
+extension BatchTransaction {
     // MARK: - Updating
 
     mutating func update(_ update: BatchUpdate) throws {
@@ -27,7 +27,9 @@ extension InMemoryBatch {
                     try next.setComputed(try computed.value(for: row, &evaluator), computed.slot)
                 }
                 put(next)
-                for slot in update.constantSlots where slot.kind == .reference { moveMember(row, next, slot) }
+                for slot in update.constantSlots where slot.kind == .reference {
+                    moveMember(from: row, to: next, by: slot)
+                }
                 changes.changed.add(row.key, row.layout, properties: update.propertyNames)
                 saved[row.key] = row.key
             }
@@ -36,22 +38,22 @@ extension InMemoryBatch {
         let root = update.rows.layout.rootNumber
         let conflicts = contents.uniques.conflicts(in: contents.rows[root] ?? PersistentMap(), saved)
         if case .constraint(let entity, let attributes, _, _)? = conflicts.first {
-            throw CocoaError.batchUpdateBreaksConstraint(attributes, entity)
+            throw CocoaError.batchUpdateBreaksConstraint(on: attributes, of: entity)
         }
     }
 
     /// Updates the other side of a to-one relationship.
-    private mutating func moveMember(_ old: Row, _ new: Row, _ slot: Slot) {
+    private mutating func moveMember(from old: Row, to new: Row, by slot: Slot) {
         guard let inverse = slot.inverse else { return }
         let (from, to) = (old.reference(slot)?.key, new.reference(slot)?.key)
         guard inverse.isToMany else { return releaseBack(old.key, inverse) }
         if let from, from != to {
-            reordered.leave(old.key, from, inverse)
-            noteMembers(of: from, inverse)
+            reordered.remove(old.key, from: from, by: inverse)
+            markMembersChanged(of: from, inverse)
         }
         if let to {
-            if from != to { reordered.join(new.key, to, inverse) }
-            noteMembers(of: to, inverse)
+            if from != to { reordered.append(new.key, to: to, by: inverse) }
+            markMembersChanged(of: to, inverse)
         }
     }
 
@@ -101,7 +103,7 @@ extension InMemoryBatch {
                 misfits: given.misfits(slots, in: holder.layout)
             )
             guard insertion.upsert != .fail, isOne, clash.misfits.isEmpty,
-                replace(holder, row, slots, isNew: holder.key >= firstKey)
+                replaceValues(of: holder, with: row, in: slots, isNew: holder.key >= firstKey)
             else {
                 clashes.append(clash)
                 if clashes.count == BatchClashes.limit { break }
@@ -131,14 +133,14 @@ extension InMemoryBatch {
         guard let inverse = slot.inverse, inverse.isToMany,
             let owner = row.reference(slot)?.key
         else { return }
-        reordered.join(row.key, owner, inverse)
-        noteMembers(of: owner, inverse)
+        reordered.append(row.key, to: owner, by: inverse)
+        markMembersChanged(of: owner, inverse)
     }
 
     /// Sets values of a stored row to those of another row; false if that would break a constraint.
     ///
     /// A row of the same batch keeps its version, since no other context has seen it with other values.
-    private mutating func replace(_ stored: Row, _ row: Row, _ slots: [Slot], isNew: Bool) -> Bool {
+    private mutating func replaceValues(of stored: Row, with row: Row, in slots: [Slot], isNew: Bool) -> Bool {
         guard !slots.isEmpty else { return true }
         let next = successor(of: stored)
         if isNew { next.setVersion(stored.version) }
@@ -152,7 +154,7 @@ extension InMemoryBatch {
             return false
         }
         for slot in slots where slot.kind == .reference && stored.layout.shares([slot]) {
-            moveMember(stored, next, slot)
+            moveMember(from: stored, to: next, by: slot)
         }
         return true
     }

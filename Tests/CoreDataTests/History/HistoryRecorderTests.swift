@@ -11,30 +11,30 @@ import Testing
 @testable import StrataSQLiteStore
 
 @Suite("What writes a history, beside saves")
-struct HistoryWriterTests {
+struct HistoryRecorderTests {
     private let harness: StoreHarness
 
     init() throws {
         harness = try StoreHarness(HistoryModels.guide(), options: [NSPersistentHistoryTrackingKey: true])
     }
 
-    private func write(_ body: (HistoryWriter, OpenSQLiteFile) throws -> Void) throws {
+    private func write(_ body: (HistoryRecorder, OpenSQLiteStore) throws -> Void) throws {
         let file = try harness.sqlite.openFile()
         try file.pool.write { connection in
-            let writer = try require(HistoryWriter(file, connection, author: "me", contextName: nil))
-            try body(writer, file)
+            let recorder = try require(HistoryRecorder(file, connection, author: "me", contextName: nil))
+            try body(recorder, file)
         }
     }
 
     @Test
     func `changes are recorded by kind, entity, keys and the names of properties`() throws {
-        try write { writer, file in
+        try write { recorder, file in
             let bar = try require(file.mapping.entity(try harness.layout("Bar")))
             let city = try require(file.mapping.entity(try harness.layout("City")))
-            try writer.inserted([7, 8], city)
-            try writer.updated([3, 4], bar, properties: ["beers", "city", "no property"])
-            try writer.willDelete([5], bar)
-            try expectEqual(writer.finish(), 1)
+            try recorder.inserted([7, 8], of: city)
+            try recorder.updated([3, 4], of: bar, properties: ["beers", "city", "no property"])
+            try recorder.willDelete([5], of: bar)
+            try expectEqual(recorder.finish(), 1)
         }
         let transaction = try require(try harness.coordinator.transactions().first)
         expectEqual(transaction.author, "me")
@@ -47,10 +47,10 @@ struct HistoryWriterTests {
 
     @Test
     func `what changes nothing is no transaction`() throws {
-        try write { writer, file in
+        try write { recorder, file in
             let city = try require(file.mapping.entity(try harness.layout("City")))
-            try writer.inserted(EmptyCollection(), city)
-            try expectEqual(writer.finish(), nil)
+            try recorder.inserted(EmptyCollection(), of: city)
+            try expectEqual(recorder.finish(), nil)
         }
         try expect(harness.coordinator.transactions().isEmpty)
         try expect(harness.rows.reserveKeys([:]).isEmpty)
@@ -58,7 +58,7 @@ struct HistoryWriterTests {
 
     @Test
     func `a history can hold a transaction without changes, by the schema migrator (CS-204)`() throws {
-        try write { writer, _ in try writer.migrated(fromModelWithDigest: "abc=") }
+        try write { recorder, _ in try recorder.migrated(fromModelWithDigest: "abc=") }
         let transaction = try require(try harness.coordinator.transactions().first)
         let author = "com.apple.coredata.schemamigrator: lightweight migration from model with digest { abc= }"
         expect(transaction.author == author && transaction.changes?.isEmpty == true)

@@ -6,12 +6,12 @@ import StrataSQLite
 import Synchronization
 
 /// The parts of a SQLite store while it is open.
-package final class OpenSQLiteFile: Sendable {
+package final class OpenSQLiteStore: Sendable {
     let request: SQLiteStoreRequest
     let database: SQLiteDatabase
     let mapping: SQLMapping
     let queries: RowQueries
-    let writing: WriteShapes
+    let shapes: WriteShapes
     let external: ExternalData
     /// The history, even if nothing is added to it any more; `nil` if there never was one.
     let history: HistoryMapping?
@@ -38,8 +38,14 @@ package final class OpenSQLiteFile: Sendable {
         external.folder == nil ? FileManager.default.temporaryDirectory : url.deletingLastPathComponent()
     }
 
-    convenience init(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase, _ contents: StoreContents) {
-        self.init(request, database, contents.mapping, contents.metadata, contents.history)
+    convenience init(_ request: SQLiteStoreRequest, database: SQLiteDatabase, contents: StoreContents) {
+        self.init(
+            request,
+            database: database,
+            mapping: contents.mapping,
+            metadata: contents.metadata,
+            history: contents.history
+        )
         if case .file = request.options.place, !request.options.isReadOnly {
             lacksModelCache.store(contents.lacksModelCache, ordering: .relaxed)
         }
@@ -49,10 +55,10 @@ package final class OpenSQLiteFile: Sendable {
 
     init(
         _ request: SQLiteStoreRequest,
-        _ database: SQLiteDatabase,
-        _ mapping: SQLMapping,
-        _ metadata: StoreMetadata,
-        _ history: HistoryMapping?
+        database: SQLiteDatabase,
+        mapping: SQLMapping,
+        metadata: StoreMetadata,
+        history: HistoryMapping?
     ) {
         self.request = request
         self.database = database
@@ -65,8 +71,8 @@ package final class OpenSQLiteFile: Sendable {
         external = ExternalData(storePath: path)
         retired = RetiredFiles.of(external)
         synchronous = request.options.synchronous
-        queries = RowQueries(mapping, external, path == nil ? nil : request.url)
-        writing = WriteShapes(mapping)
+        queries = RowQueries(mapping, external: external, url: path == nil ? nil : request.url)
+        shapes = WriteShapes(mapping)
     }
 
     /// Writes a copy of the model into a file that has none, in the transaction that is open.
@@ -122,16 +128,16 @@ package final class OpenSQLiteFile: Sendable {
     /// An existing file is first read through a connection that cannot write. So a file that is refused is not changed.
     ///
     /// - Throws: The errors of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
-    static func open(_ request: SQLiteStoreRequest) throws -> OpenSQLiteFile {
+    static func open(_ request: SQLiteStoreRequest) throws -> OpenSQLiteStore {
         let options = request.options
-        let file: OpenSQLiteFile
+        let file: OpenSQLiteStore
         switch options.place {
         case .privateMemory:
             let database = try SQLiteDatabase(.memory, options.pool, access: .readWriteCreate)
-            file = try openOrCreate(request, database)
+            file = try openOrCreate(request, in: database)
         case .sharedMemory(let name):
             let database = try SQLiteDatabase.shared(named: name, options.pool)
-            file = try openOrCreate(request, database)
+            file = try openOrCreate(request, in: database)
         case .file(let path):
             file = try openFile(request, path)
         }
@@ -142,7 +148,7 @@ package final class OpenSQLiteFile: Sendable {
         return file
     }
 
-    private static func openFile(_ request: SQLiteStoreRequest, _ path: String) throws -> OpenSQLiteFile {
+    private static func openFile(_ request: SQLiteStoreRequest, _ path: String) throws -> OpenSQLiteStore {
         let options = request.options
         var isDirectory: ObjCBool = false
         let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
@@ -162,22 +168,26 @@ package final class OpenSQLiteFile: Sendable {
                         userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is empty."]
                     )
                 }
-                return OpenSQLiteFile(request, reader, found)
+                return OpenSQLiteStore(request, database: reader, contents: found)
             }
             // A reader keeps the file in its journal mode. If that mode stays, the log stays too, and need not be made
             // again.
             guard reader.pool.isWriteAheadLogged, options.isWriteAheadLogged else {
                 try reader.pool.close()
-                return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: .readWrite), found)
+                return try openOrCreate(
+                    request,
+                    in: SQLiteDatabase(.file(path), options.pool, access: .readWrite),
+                    contents: found
+                )
             }
             let database = try SQLiteDatabase(.file(path), options.pool, access: .readWrite)
             try reader.pool.closeBesideWriter()
-            return try openOrCreate(request, database, found)
+            return try openOrCreate(request, in: database, contents: found)
         }
         // If no store can have the model, it is refused before a file is made.
         if !exists { _ = try SQLMapping(request.schema, configuration: request.configuration) }
         let access: Connection.Access = options.isReadOnly ? .readOnly : exists ? .readWrite : .readWriteCreate
-        return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: access))
+        return try openOrCreate(request, in: SQLiteDatabase(.file(path), options.pool, access: access))
     }
 
     private static func size(of path: String) throws -> Int {
@@ -194,15 +204,19 @@ package final class OpenSQLiteFile: Sendable {
     /// - Throws: The errors of reading, and of making the tables.
     private static func openOrCreate(
         _ request: SQLiteStoreRequest,
-        _ database: SQLiteDatabase,
-        _ found: StoreContents? = nil
-    ) throws -> OpenSQLiteFile {
+        in database: SQLiteDatabase,
+        contents found: StoreContents? = nil
+    ) throws -> OpenSQLiteStore {
         if let contents = try found?.current(request, database.pool) ?? StoreContents.read(request, database.pool) {
             guard request.recordsHistory, !contents.hasHistoryTables else {
-                return OpenSQLiteFile(request, database, contents)
+                return OpenSQLiteStore(request, database: database, contents: contents)
             }
             try database.pool.write { try prepareHistory(contents.mapping, $0) }
-            return OpenSQLiteFile(request, database, try StoreContents.read(request, database.pool) ?? contents)
+            return OpenSQLiteStore(
+                request,
+                database: database,
+                contents: try StoreContents.read(request, database.pool) ?? contents
+            )
         }
         try database.pool.write { connection in
             // Another program may have made the store first.
@@ -219,14 +233,14 @@ package final class OpenSQLiteFile: Sendable {
         guard let made = try StoreContents.read(request, database.pool) else {
             throw SQLiteBoundary.damaged(request.url, "it is empty after its tables were made.")
         }
-        return OpenSQLiteFile(request, database, made)
+        return OpenSQLiteStore(request, database: database, contents: made)
     }
 
     private static func prepareHistory(_ mapping: SQLMapping, _ connection: Connection) throws {
         let count = HistoryMapping.tombstoneCount(for: mapping)
         guard try HistorySchema.prepare(tombstoneCount: count, connection) else { return }
         try HistoryBaseline(mapping, connection).write(connection)
-        try HistoryCounters.noteMigration(connection)
+        try HistoryCounters.recordMigration(connection)
     }
 
     static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {

@@ -69,12 +69,12 @@ package struct PostgreSQLStoreRequest: Sendable {
 }
 
 /// An open store of a database: the connections to it, and the values from which statements are made.
-final class OpenDatabase: Sendable {
+final class OpenPostgreSQLStore: Sendable {
     let request: PostgreSQLStoreRequest
     let pool: ConnectionPool
     let mapping: SQLMapping
     let queries: RowQueries
-    let keys: KeyBlocks
+    let keys: KeyAllocation
     let shapes: WriteShapes
     let places: PlacesByEntity
     let versions: PinnedPostgreSQLVersions
@@ -106,9 +106,9 @@ final class OpenDatabase: Sendable {
 
     init(
         _ request: PostgreSQLStoreRequest,
-        _ pool: ConnectionPool,
-        _ mapping: SQLMapping,
-        _ metadata: StoreMetadata,
+        pool: ConnectionPool,
+        mapping: SQLMapping,
+        metadata: StoreMetadata,
         wasMade: Bool,
         recordsHistory: Bool,
         replicas: Replicas?
@@ -122,7 +122,7 @@ final class OpenDatabase: Sendable {
         historyIsKept = Atomic(recordsHistory)
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
-        keys = KeyBlocks(mapping, pool)
+        keys = KeyAllocation(mapping, pool)
         shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
         versions = PinnedPostgreSQLVersions(most: request.pinnedVersions.most)
@@ -312,7 +312,7 @@ final class OpenDatabase: Sendable {
 
     /// Notes that this process or another one has committed changes: a replica that does not have them yet may not
     /// answer any more.
-    func noteCommit() { replicas?.noteCommit() }
+    func countCommit() { replicas?.countCommit() }
 }
 
 extension Connection {

@@ -11,8 +11,8 @@ import StrataSQLite
 /// which no other connection can have seen.
 ///
 /// It is used once, by the thread that writes, before it commits.
-final class HistoryWriter {
-    private let file: OpenSQLiteFile
+final class HistoryRecorder {
+    private let file: OpenSQLiteStore
     private let history: HistoryMapping
     private let connection: Connection
     private let author: String?
@@ -21,14 +21,14 @@ final class HistoryWriter {
     private(set) var number: Int64?
     private var lastChange: Int64 = 0
 
-    /// Makes a writer; `nil` if the store does not record.
+    /// Makes a recorder; `nil` if the store does not record.
     ///
     /// - Parameters:
     ///   - file: The store.
     ///   - connection: A connection inside a write transaction.
     ///   - author: The saving context's transaction author.
     ///   - contextName: The saving context's name.
-    init?(_ file: OpenSQLiteFile, _ connection: Connection, author: String?, contextName: String?) {
+    init?(_ file: OpenSQLiteStore, _ connection: Connection, author: String?, contextName: String?) {
         guard let history = file.history, history.isRecording else { return nil }
         self.file = file
         self.history = history
@@ -45,8 +45,8 @@ final class HistoryWriter {
     ///   - keys: Their primary keys.
     ///   - entity: Their entity.
     /// - Throws: Errors of SQLite.
-    func inserted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) throws {
-        try record(.insert, keys, entity, nil)
+    func inserted(_ keys: some Sequence<Int64>, of entity: EntityMapping) throws {
+        try record(.insert, of: keys, entity: entity, mask: nil)
     }
 
     /// Records that rows of one concrete entity have changed.
@@ -56,14 +56,14 @@ final class HistoryWriter {
     ///   - entity: Their entity.
     ///   - names: The names of the properties that have changed.
     /// - Throws: Errors of SQLite.
-    func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, properties names: some Sequence<String>) throws
+    func updated(_ keys: some Sequence<Int64>, of entity: EntityMapping, properties names: some Sequence<String>) throws
     {
-        try updated(keys, entity, places(entity).mask(names: names))
+        try updated(keys, of: entity, mask: places(entity).mask(names: names))
     }
 
-    /// Records changes as ``updated(_:_:properties:)``, with the properties as bits.
-    func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, _ changed: HistoryMask) throws {
-        try record(.update, keys, entity, changed)
+    /// Records changes as ``updated(_:of:properties:)``, with the properties as bits.
+    func updated(_ keys: some Sequence<Int64>, of entity: EntityMapping, mask changed: HistoryMask) throws {
+        try record(.update, of: keys, entity: entity, mask: changed)
     }
 
     /// Records that rows of one concrete entity are deleted.
@@ -74,14 +74,14 @@ final class HistoryWriter {
     ///   - keys: Their primary keys.
     ///   - entity: Their entity.
     /// - Throws: Errors of SQLite.
-    func willDelete(_ keys: some Sequence<Int64>, _ entity: EntityMapping) throws {
+    func willDelete(_ keys: some Sequence<Int64>, of entity: EntityMapping) throws {
         let kept = history.entity(entity)
-        guard !kept.kept.isEmpty else { return try record(.delete, keys, entity, nil) }
+        guard !kept.kept.isEmpty else { return try record(.delete, of: keys, entity: entity, mask: nil) }
         let number = try begin()
         let select = try connection.statement(kept.selectTombstone)
         let insert = try connection.statement(kept.insertTombstone)
         for key in keys {
-            try bind(insert, .delete, key, entity, number)
+            try bind(to: insert, kind: .delete, key: key, of: entity, number: number)
             try select.bind(key, at: 1)
             if try select.step() {
                 for (index, slot) in kept.kept.enumerated() {
@@ -105,9 +105,9 @@ final class HistoryWriter {
 
     private func record(
         _ kind: HistoryChangeKind,
-        _ keys: some Sequence<Int64>,
-        _ entity: EntityMapping,
-        _ changed: HistoryMask?
+        of keys: some Sequence<Int64>,
+        entity: EntityMapping,
+        mask changed: HistoryMask?
     ) throws {
         var keys = keys.makeIterator()
         guard var key = keys.next() else { return }
@@ -115,7 +115,7 @@ final class HistoryWriter {
         let columns = changed.map { Data($0.bytes) }
         let insert = try connection.statement(HistoryEntity.insert)
         while true {
-            try bind(insert, kind, key, entity, number)
+            try bind(to: insert, kind: kind, key: key, of: entity, number: number)
             if let columns { try insert.bind(columns, at: 6) }
             try insert.run()
             guard let next = keys.next() else { return }
@@ -124,11 +124,11 @@ final class HistoryWriter {
     }
 
     private func bind(
-        _ insert: borrowing Statement,
-        _ kind: HistoryChangeKind,
-        _ key: Int64,
-        _ entity: EntityMapping,
-        _ number: Int64
+        to insert: borrowing Statement,
+        kind: HistoryChangeKind,
+        key: Int64,
+        of entity: EntityMapping,
+        number: Int64
     ) throws {
         lastChange += 1
         try insert.bind(lastChange, at: 1)
@@ -184,7 +184,7 @@ final class HistoryWriter {
 
     private func begin() throws -> Int64 {
         if let number { return number }
-        let number = try HistoryCounters.take(.transaction, connection)
+        let number = try HistoryCounters.next(.transaction, connection)
         lastChange = try HistoryCounters.last(.change, connection)
         self.number = number
         return number
@@ -213,7 +213,7 @@ final class HistoryWriter {
             try known.bind(text, at: 1)
             if try known.step() { return known[0].int64 }
         }
-        let key = try HistoryCounters.take(.string, connection)
+        let key = try HistoryCounters.next(.string, connection)
         let statement = try connection.statement(
             "INSERT INTO ATRANSACTIONSTRING (Z_PK, Z_ENT, ZNAME) VALUES (?, 16003, ?)"
         )
@@ -245,8 +245,8 @@ enum HistoryCounters {
         return try statement.step() ? statement[0].int64 : 0
     }
 
-    /// Takes the next number.
-    static func take(_ counter: Counter, _ connection: Connection) throws -> Int64 {
+    /// Uses the next number.
+    static func next(_ counter: Counter, _ connection: Connection) throws -> Int64 {
         let next = try last(counter, connection) + 1
         try advance(counter, to: next, connection)
         return next
@@ -255,7 +255,7 @@ enum HistoryCounters {
     /// Writes a transaction without changes for the last number, if there is such a number and no transaction.
     ///
     /// The store has then taken the place of another one, whose history ended before that number.
-    static func noteMigration(_ connection: Connection) throws {
+    static func recordMigration(_ connection: Connection) throws {
         guard try connection.firstInt64("SELECT MAX(Z_PK) FROM ATRANSACTION") == nil else { return }
         let number = try last(.transaction, connection)
         guard number > 0 else { return }

@@ -7,7 +7,7 @@ import StrataSQL
 /// Finds faults of a store: in its tables, between its rows, and in its history.
 ///
 /// All checks see one moment, and change nothing. They read all tables.
-package struct PostgreSQLVerification {
+package struct PostgreSQLVerifier {
     private let connection: Connection
     private let mapping: SQLMapping
     private var naming: SQLNaming { mapping.dialect.naming }
@@ -36,7 +36,7 @@ package struct PostgreSQLVerification {
                         userInfo: [NSLocalizedDescriptionKey: "There is no store at \(place)."]
                     )
                 }
-                var verification = PostgreSQLVerification(connection, mapping)
+                var verification = PostgreSQLVerifier(connection, mapping)
                 verification.problems += try StoreTables.problems(mapping, in: connection)
                 // Missing tables cannot be examined.
                 guard verification.problems.isEmpty else { return verification.problems }
@@ -208,7 +208,7 @@ package struct PostgreSQLVerification {
     /// Computes derived attributes anew, in pieces.
     private mutating func checkDerived(_ place: String) throws {
         guard let plan = DerivedPlan(mapping) else { return }
-        let upkeep = DerivedUpkeep(plan, RowQueries(mapping, place: place), connection, locks: false)
+        let upkeep = DerivedUpkeep(plan, reading: RowQueries(mapping, place: place), on: connection, locks: false)
         for table in mapping.tables where table.entities.contains(where: \.layout.hasDerivedSlots) {
             var (last, outdated) = (Int64.min, 0)
             while true {

@@ -5,7 +5,7 @@ import StrataSQL
 
 // A batch is one statement if the server can find its rows alone, and if it concerns nothing else. Then no row comes to
 // the process. If others change rows meanwhile, then the statement waits for them and checks these rows again.
-extension BatchWork {
+extension BatchTransaction {
     /// Updates all rows with one statement, if that is possible.
     ///
     /// - Returns: Whether the history has recorded something; `nil` if one statement is not enough, and nothing was
@@ -45,7 +45,14 @@ extension BatchWork {
         let sql = "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)"
         try lockInOrder(rows, entity)
         func change() throws -> Bool {
-            try self.change(sql, writer.parameters, \.changed, entity, update.slots, identifier)
+            try self.change(
+                sql,
+                binding: writer.parameters,
+                listedIn: \.changed,
+                of: entity,
+                slots: update.slots,
+                identifier: identifier
+            )
         }
         guard !update.computed.isEmpty else { return try change() }
         // For a number that is too large, the process has a double or an error.
@@ -70,11 +77,11 @@ extension BatchWork {
         try lockInOrder(rows, entity)
         return try change(
             "DELETE FROM \(entity.table) AS t0\(rows.sql)",
-            rows.parameters,
-            \.deleted,
-            entity,
-            [],
-            identifier
+            binding: rows.parameters,
+            listedIn: \.deleted,
+            of: entity,
+            slots: [],
+            identifier: identifier
         )
     }
 
@@ -95,11 +102,11 @@ extension BatchWork {
     /// Runs the statement of a batch, and lists the rows if they are needed.
     private func change(
         _ sql: String,
-        _ values: [PostgreSQLValue],
-        _ kind: WritableKeyPath<BatchChanges, [BatchRows]>,
-        _ entity: EntityMapping,
-        _ slots: [Slot],
-        _ identifier: UUID
+        binding values: [PostgreSQLValue],
+        listedIn kind: WritableKeyPath<BatchChanges, [BatchRows]>,
+        of entity: EntityMapping,
+        slots: [Slot],
+        identifier: UUID
     ) throws -> Bool {
         guard batch.listsRows || database.recordsHistory else {
             changes.count = try database.pool.letWork(connection) { try connection.query(sql, values).changeCount }
@@ -127,11 +134,11 @@ extension BatchWork {
         for rows in rows {
             guard let entity = database.mapping.entity(rows.layout) else { continue }
             if kind == \.deleted {
-                history.deleted(rows.keys, entity)
+                history.deleted(rows.keys, of: entity)
             } else {
                 var changed = SlotSet()
                 for slot in slots { if let own = rows.layout.slot(named: slot.name) { changed.insert(own.index) } }
-                history.updated(rows.keys, entity, history.places(entity).mask(changed))
+                history.updated(rows.keys, of: entity, mask: history.places(entity).mask(changed))
             }
         }
         try history.finish(connection)

@@ -1,0 +1,66 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+
+/// A batch, whose attempts are a ``BatchTransaction`` each.
+struct RepeatableBatch: RepeatableWork {
+    private let batch: Batch
+    /// The new rows of an insertion.
+    private let given: [GivenRow]
+    private let earlier: EarlierAttempts
+
+    /// Makes the rows of an insertion.
+    ///
+    /// They are made by code of the user, which must not keep others from writing.
+    ///
+    /// - Throws: The error of an invalid row, and `CancellationError`.
+    init(_ batch: Batch) throws {
+        self.batch = batch
+        given = try batch.rowsMade()
+        earlier = EarlierAttempts(of: batch)
+    }
+
+    var looksUpKeys: Bool { false }
+    var isLarge: Bool { true }
+    var writesMetadata: Bool { false }
+
+    func prepare(_ database: OpenPostgreSQLStore, on connection: Connection) {}
+
+    func run(
+        _ attempt: TransactionAttempt,
+        in database: OpenPostgreSQLStore,
+        on connection: Connection,
+        identifier: UUID
+    ) throws -> TransactionEnd<Void, BatchChanges> {
+        // Each attempt begins with the rows as they were given.
+        let work = BatchTransaction(batch, in: database, on: connection, after: earlier)
+        let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)
+        return .written((), work.changes, isRecorded: isRecorded, witness: nil)
+    }
+}
+
+extension Batch {
+    /// All rows of an insertion.
+    ///
+    /// - Throws: The error of an invalid row, and `CancellationError`.
+    fileprivate func rowsMade() throws -> [GivenRow] {
+        guard case .insert(let insertion) = work else { return [] }
+        var rows: [GivenRow] = []
+        // Code that has kept the object of a row may still change it.
+        try insertion.makeRows { rows.append(GivenRow(row: $0.row.copy(), given: $0.given)) }
+        return rows
+    }
+
+    /// Whether rows of an insertion may get values of later rows, instead of those that they were given.
+    fileprivate var changesGivenRows: Bool {
+        guard case .insert(let insertion) = work else { return false }
+        return switch insertion.upsert {
+        case .update, .replace: true
+        case .fail, .skip: false
+        }
+    }
+}
+
+extension [GivenRow] {
+    fileprivate var copied: [GivenRow] { map { GivenRow(row: $0.row.copy(), given: $0.given) } }
+}
