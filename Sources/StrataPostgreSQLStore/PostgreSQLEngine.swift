@@ -8,8 +8,9 @@ import Synchronization
 
 /// A store engine for a PostgreSQL database.
 ///
-/// Any thread may use it. Reads and saves run on separate connections, and wait only for others that change the same
-/// rows.
+/// Any thread may use it. Reads and saves run on separate connections. No read waits for the transaction of a save, but a
+/// read may wait for a connection. Saves wait for a connection too, for others that change the same rows, and for a store
+/// that is being replaced (``WriterGate``).
 package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     private let database: Locked<OpenPostgreSQLStore?>
     package let place: String
@@ -26,7 +27,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     /// Keeps the writers of this process out while the store is replaced.
     let gate = WriterGate()
     /// The transactions of the history that this engine has written.
-    let own = Locked(OwnTransactions())
+    let ownTransactions = Locked(OwnTransactions())
     private let changesOfOthers = ChangesOfOthers()
     /// The number of times that the history went back.
     let setBacks = Atomic<UInt64>(0)

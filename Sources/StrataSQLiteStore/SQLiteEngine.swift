@@ -46,8 +46,9 @@ package struct SQLiteStoreRequest: Sendable {
 
 /// A store engine for a SQLite file, in the layout of Apple's framework.
 ///
-/// Any thread may use it. Reads run on separate connections and never wait; saves wait for one another, in the order in
-/// which they come.
+/// Any thread may use it. Reads run on separate connections. No read waits for the transaction of a save, but a read may
+/// wait for a connection, and reads of one pinned version take turns. Saves wait for one another, in the order in which
+/// they come.
 package final class SQLiteEngine: RowStore, SQLiteSource {
     private let file: Locked<OpenSQLiteStore?>
     /// The transactions of the history that this engine has written.
@@ -162,7 +163,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
     }
 
     /// Refuses a write that gets its turn after another store has taken this one's place.
-    func requireInUse() throws {
+    func requireNotRetired() throws {
         if isRetired.load(ordering: .acquiring) { throw closedError }
     }
 
@@ -228,7 +229,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
             do {
                 try file.pool.write { connection in
                     try file.modelGuard.requireSame(connection)
-                    _ = try self.writeMetadata(connection)
+                    _ = try self.writeNewMetadata(on: connection)
                 }
             } catch {
                 keepMetadataUnwritten()
@@ -240,7 +241,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
     /// Writes the metadata if it has changed, in the transaction that is open.
     ///
     /// - Returns: Whether it was written. If so, the caller has to note it again if the transaction fails.
-    private func writeMetadata(_ connection: Connection) throws -> Bool {
+    private func writeNewMetadata(on connection: Connection) throws -> Bool {
         let file = try openFile()
         try file.writeMissingModelCache(connection)
         let new = metadataState.withLock { state -> StoreMetadata? in
@@ -335,7 +336,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         let file = try openFile()
         return try SQLiteBoundary.run(.saving, at: file.url, for: SQLiteBoundary.waiter) {
             try file.pool.write { connection in
-                try requireInUse()
+                try requireNotRetired()
                 try file.modelGuard.requireSame(connection)
                 return try KeyAllocation(file.mapping).reserve(counts, connection).mapValues { [$0] }
             }
@@ -362,7 +363,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         return try SQLiteBoundary.run(.saving, at: file.url, for: changes.contextName) {
             let lease = try file.pool.writer()
             addWait(lease)
-            try requireInUse()
+            try requireNotRetired()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
             if let kept = changes.keptKeys { setBaseline(above: kept, in: file.mapping) }
@@ -375,7 +376,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
                     transaction.files.abandon()
                     return conflicts
                 }
-                hasWrittenMetadata = try writeMetadata(lease.connection)
+                hasWrittenMetadata = try writeNewMetadata(on: lease.connection)
                 var result = transaction.result
                 let number = transaction.history?.number
                 result.historyNumber = number

@@ -7,10 +7,10 @@ import StrataSQLite
 
 /// One save, inside a write transaction that its caller begins, and commits or rolls back.
 ///
-/// Deletes come first, then updates, then inserts, so that a unique value that one row gives up is free for the next.
-/// If a write meets a unique value that is still in use, it is put off until the others are done. Relationships that
-/// are not in rows come next, and reading again comes last. Conflicts are collected. If there is one, nothing may be
-/// committed.
+/// Keys come first, then the checks of rows that must not have changed (`changes.locked`), then deletes, updates and
+/// inserts, so that a unique value that one row gives up is free for the next. If a write meets a unique value that is
+/// still in use, it is put off until the others are done. Relationships that are not in rows come next, and reading
+/// again comes last. Conflicts are collected. If there is one, nothing may be committed.
 ///
 /// It is used once, by the thread that saves.
 final class SaveTransaction {

@@ -370,12 +370,13 @@ extension NSPersistentStoreCoordinator {
     ///   - sourceURL: The store to copy.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) if the destination is open here as a store of another type, or
-    ///   `destinationOptions` are read-only; `persistentStoreIncompatibleVersionHash` (134100) if the destination is
-    ///   open here, the source has another version of the model, and the open store's options ask for no migration;
+    /// - Throws: `persistentStoreOperation` (134070) if the destination is open here as a store of another type or
+    ///   without a file, or `destinationOptions` are read-only; `persistentStoreIncompatibleVersionHash` (134100) if the
+    ///   destination is open here, the source has another version of the model, and the open store's options ask for no migration;
     ///   `persistentStoreOpen` (134080) if the destination is open here, and so is a store with the source's UUID;
     ///   `persistentStoreInvalidType` (134000) if stores of that type cannot be replaced; and errors of either file.
-    ///   The open store is still open, or open again, after each of these.
+    ///   The open store is still open, or open again, after each of these. If the contents were replaced and cannot be
+    ///   opened, as when their migration fails, then the error of that is thrown, and the store is not open.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -389,9 +390,13 @@ extension NSPersistentStoreCoordinator {
         func replace() throws {
             try storeClass.replaceStore(at: destinationURL, destinationOptions, withStoreAt: sourceURL, sourceOptions)
         }
-        guard let open = openStore(at: destinationURL)?.store,
+        // Other types cannot be replaced, and nothing is written with read-only options: that throws at once.
+        guard [.sqlite, .binary].contains(sourceType),
+            !StoreOption.flag(destinationOptions?[NSReadOnlyPersistentStoreOption]),
+            let open = openStore(at: destinationURL)?.store,
             try !isOpen(destinationURL, asAnotherStateOf: sourceURL, sourceType)
         else { return try replace() }
+        guard FilePlace(destinationURL) != FilePlace(sourceURL) else { return }
         // Contexts hold rows by keys, which mean other objects in another store: the open store makes way for a new one.
         try requireReplacement(of: open, byStoreAt: sourceURL, sourceType, sourceOptions)
         func reopen() throws {
@@ -406,7 +411,7 @@ extension NSPersistentStoreCoordinator {
         do {
             try replace()
         } catch {
-            try? reopen()
+            do { try reopen() } catch { report(error, "opening a store again that could not be replaced") }
             throw error
         }
         try reopen()
@@ -502,24 +507,31 @@ extension NSPersistentStoreCoordinator {
         _ type: NSPersistentStore.StoreType,
         _ options: [AnyHashable: Any]?
     ) throws {
-        if open.type != type.rawValue, let url = open.url { try requireClosed(url) }
+        // A store without a file would be lost.
+        if let url = open.url, open.type != type.rawValue || url.path == "/dev/null" { try requireClosed(url) }
         let metadata = try Self.metadataForPersistentStore(type: type, at: source, options: options)
         if let copied = openStores.first(where: {
             $0.store !== open && $0.store.identifier == metadata[NSStoreUUIDKey] as? String
         }) {
-            throw alreadyOpen("The store \(source.placeName) is open in this coordinator, which cannot open its copy.", copied)
+            throw alreadyOpen(
+                "The store \(source.placeName) is open in this coordinator, which cannot open its copy.",
+                copied
+            )
         }
         guard
             managedObjectModel.isConfiguration(
                 withName: open.configurationName,
                 compatibleWithStoreMetadata: metadata
             ) || StoreToMigrate.isWanted(open.options)
+                || StoreOption.flag(open.options?[NSIgnorePersistentStoreVersioningOption])
         else {
             throw CocoaError.described(
                 .persistentStoreIncompatibleVersionHash,
                 userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store \(source.placeName) was made with another version of the model, and the open store's options ask for no migration.",
+                    NSLocalizedDescriptionKey: """
+                    The store \(source.placeName) was made with another version of the model, and the open store's \
+                    options ask for no migration.
+                    """,
                     "metadata": metadata,
                 ]
             )

@@ -191,7 +191,7 @@ final class ChangeWatcher: @unchecked Sendable {
         // looked.
         let wasPurged = Int64(found.rowCount) < newest - last
         let transactions = found.rows.map { (place: $0.int64(0), identifier: $0.uuid(1)) }
-        let others = engine.own.withLock { own in
+        let others = engine.ownTransactions.withLock { own in
             transactions.filter { $0.identifier.map { !own.contains($0) } ?? true }.map(\.place)
         }
         if wasPurged {

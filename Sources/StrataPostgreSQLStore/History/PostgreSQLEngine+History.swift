@@ -66,13 +66,13 @@ extension PostgreSQLEngine: HistoryStore {
         database.recordHistory()
     }
 
-    package func hasWritten(_ number: Int64) -> Bool { own.withLock { $0.contains(number) } }
+    package func hasWritten(_ number: Int64) -> Bool { ownTransactions.withLock { $0.contains(number) } }
 
-    package func forgetOwnTransactions() { own.withLock { $0 = OwnTransactions() } }
+    package func forgetOwnTransactions() { ownTransactions.withLock { $0 = OwnTransactions() } }
 
     package func history(_ query: HistoryQuery) throws -> [HistoryRecord] {
         let records = try readHistory { try $0.records(query) }
-        own.withLock { own in
+        ownTransactions.withLock { own in
             for transaction in records.map(\.transaction) {
                 if let identifier = transaction.identifier { own.add(transaction.number, of: identifier) }
             }

@@ -53,11 +53,11 @@ final class SaveTransaction {
     /// The rows that the save leads to, and therefore locks, by the number of the root entity.
     var targets: [Int: [ObjectReference]] = [:]
     /// The queries for rows that lead to deleted ones, which are sent before anything is written.
-    ///
-    /// The two properties after it are queries too: for deleted rows of which values are kept, by the number of their
-    /// entity, and for owners of changed relationships, by the number of the root entity.
     var lateReferences: [LateReferenceLook] = []
+    /// The queries for deleted rows of which the history keeps values, by the number of their entity.
     var kept: [Int: PostedStatement] = [:]
+    /// The keys of owners of changed relationships, and the queries for those that exist, by the number of the root
+    /// entity.
     var touched: [Int: (keys: Set<Int64>, found: PostedStatement)] = [:]
     /// The recorder of the changes; `nil` if the store keeps no history.
     let history: HistoryRecorder?

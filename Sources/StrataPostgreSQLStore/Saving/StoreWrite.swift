@@ -34,7 +34,11 @@ protocol RepeatableWork {
 enum TransactionEnd<Answer, Result> {
     /// Nothing may be written.
     case refused(Answer)
-    /// Everything is written; `isRecorded` says whether the history has the transaction's identifier.
+    /// Everything is written.
+    ///
+    /// `isRecorded` says whether the history has the transaction's identifier. `witness` is a row that the transaction
+    /// has written. It shows afterwards whether the transaction was committed. It is `nil` if there is none, as for a
+    /// batch.
     case written(Answer, Result, isRecorded: Bool, witness: WrittenRow?)
 }
 
@@ -91,7 +95,7 @@ struct StoreWrite<Work: RepeatableWork> {
         do {
             return try engine.asWriter(to: database) { try runOnConnection(didCommit) }
         } catch let doubt as SaveInDoubt {
-            engine.own.withLock { $0.forget(doubt.identifier) }
+            engine.ownTransactions.withLock { $0.forget(doubt.identifier) }
             engine.addChangesOfOthers()
             throw doubt
         }
@@ -111,7 +115,7 @@ struct StoreWrite<Work: RepeatableWork> {
             try engine.requireNotRetired()
             try database.requireSame(connection)
             try work.prepare(database, on: connection)
-            return try attempt(on: connection, didCommit)
+            return try runInAttempts(on: connection, didCommit)
         }
     }
 
@@ -120,13 +124,16 @@ struct StoreWrite<Work: RepeatableWork> {
     /// Runs the transaction, again if the server has ended it in favour of others.
     ///
     /// No attempt begins after the time-out of the store has passed since the first one began.
-    private mutating func attempt(on connection: Connection, _ didCommit: (Work.Result) -> Void) throws -> Work.Answer {
+    private mutating func runInAttempts(
+        on connection: Connection,
+        _ didCommit: (Work.Result) -> Void
+    ) throws -> Work.Answer {
         let end = ContinuousClock.now + .seconds(database.pool.timeout)
         var attempt = TransactionAttempt()
         while true {
             attempt.number += 1
             do {
-                if let answer = try run(attempt, on: connection, didCommit) { return answer }
+                if let answer = try runOnce(attempt, on: connection, didCommit) { return answer }
             } catch let error as PostgreSQLError where error.mayBeMadeAgain {
                 try prepareNext(&attempt, after: error, on: connection, until: end)
             }
@@ -158,7 +165,7 @@ struct StoreWrite<Work: RepeatableWork> {
     /// Runs the transaction once.
     ///
     /// - Returns: The answer; `nil` if another process has begun a history meanwhile, which has to record the work too.
-    private mutating func run(
+    private mutating func runOnce(
         _ attempt: TransactionAttempt,
         on connection: Connection,
         _ didCommit: (Work.Result) -> Void
@@ -172,16 +179,17 @@ struct StoreWrite<Work: RepeatableWork> {
             try connection.rollback()
             return answer
         case .written(let answer, let result, let isRecorded, let witness):
-            if isRecorded { engine.own.withLock { $0.add(identifier) } }
-            // This number is needed if the connection breaks, so it is read before COMMIT is sent.
-            let begun = try connection.answer(begun)
-            if !recordsHistory, begun.rowCount > 0, begun[0].int64(begun.columnCount - 1) != 0 {
+            if isRecorded { engine.ownTransactions.withLock { $0.add(identifier) } }
+            // These numbers are needed if the connection breaks, so they are read before COMMIT is sent.
+            let numbers = try connection.answer(begun)
+            // Without a history, the last column shows whether another process has begun one (`Beginning.history`).
+            if !recordsHistory, numbers.rowCount > 0, numbers[0].int64(numbers.columnCount - 1) != 0 {
                 database.recordHistory()
                 try connection.rollback()
                 return nil
             }
             let mark = CommitMark(
-                begun: begun,
+                begun: numbers,
                 on: connection,
                 identifier: identifier,
                 isRecorded: isRecorded,

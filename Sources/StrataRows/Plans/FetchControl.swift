@@ -3,7 +3,8 @@ import Synchronization
 
 /// Lets other threads stop and follow a fetch while a store reads for it.
 ///
-/// Any thread may call any member. Handlers are called with no lock held.
+/// Any thread may call any member. `report` is called with no lock held. A handler that stops the store may be called
+/// under the lock: it must return at once, and must not use the control.
 public final class FetchControl: Sendable {
     /// Receives the progress: the number of rows so far, and the number that there will be, if that is known.
     package typealias Report = @Sendable (_ read: Int, _ expected: Int?) -> Void

@@ -5,7 +5,9 @@ import StrataPredicates
 ///
 /// It knows no contexts, no objects and no model descriptions.
 ///
-/// Every member may be called on any thread, and several at once: reads wait neither for one another nor for a save.
+/// Every member may be called on any thread, and several at once. No read waits for the transaction of a save; in
+/// memory it waits at most while a save changes the contents. A read may wait for a connection, and reads of one pinned
+/// version may take turns.
 package protocol RowStore: RowSource {
     /// The place of the rows, for messages: a path, or a URL without secrets.
     var place: String { get }
@@ -48,7 +50,9 @@ package protocol RowStore: RowSource {
 
     /// Writes all of `changes` in one transaction, or nothing.
     ///
-    /// The store checks each base version in the same statement that writes, so that no other writer can come between.
+    /// The store compares each base version in a way that no other writer can come between: in the statement that
+    /// writes (SQLite), after the row is locked (PostgreSQL), or while no other save runs (memory).
+    ///
     /// A row is written with the version after its base version. A new row is written with the version after its own,
     /// which is 0 unless the row was there before. The engine decides what the next version is, see ``RowVersion``.
     ///

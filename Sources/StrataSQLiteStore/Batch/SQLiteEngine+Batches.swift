@@ -48,7 +48,7 @@ extension SQLiteEngine {
         try SQLiteBoundary.run(.saving, at: file.url, for: batch.recorder.contextName) {
             let lease = try file.pool.writer(cancellation: cancellation)
             addWait(lease)
-            try requireInUse()
+            try requireNotRetired()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
             let transaction = BatchTransaction(batch, in: file, on: lease.connection)

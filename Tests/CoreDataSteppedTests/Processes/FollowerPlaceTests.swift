@@ -164,10 +164,10 @@ struct FollowerPlaceTests {
 
     @Test func `own transactions of a file that was set back count for nothing`() {
         var own = OwnTransactions()
-        for number in 1...9 as ClosedRange<Int64> { own.note(number) }
-        own.note(4)
+        for number in 1...9 as ClosedRange<Int64> { own.add(number) }
+        own.add(4)
         expectEqual((0...10).filter { own.contains($0) }, [4])
-        own.note(5)
+        own.add(5)
         expectEqual((0...10).filter { own.contains($0) }, [4, 5])
     }
 

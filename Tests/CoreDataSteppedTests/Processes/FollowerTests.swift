@@ -299,9 +299,9 @@ struct FollowerTests {
 
     @Test func `own transactions are known as ranges, the newest of very many`() {
         var own = OwnTransactions()
-        for number in [1, 2, 3, 7, 8, 20] as [Int64] { own.note(number) }
+        for number in [1, 2, 3, 7, 8, 20] as [Int64] { own.add(number) }
         expectEqual((0...21).filter { own.contains($0) }, [1, 2, 3, 7, 8, 20])
-        for number in stride(from: Int64(100), to: 20_000, by: 2) { own.note(number) }
+        for number in stride(from: Int64(100), to: 20_000, by: 2) { own.add(number) }
         expect(own.contains(19_998) && !own.contains(19_997) && !own.contains(1))
     }
 }

@@ -1,5 +1,6 @@
 import CoreData
 import Expectations
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -33,6 +34,44 @@ struct FollowedMigrationTests {
         StoreKind.isPostgreSQL
         ? [(.postgreSQL, .sqlite), (.sqlite, .postgreSQL), (.postgreSQL, .postgreSQL)]
         : [(.sqlite, .sqlite), (.sqlite, .memory), (.memory, .sqlite)]
+
+    @Test(arguments: moves)
+    func `a deletion in the new store is merged with a change in the old one that still waits`(
+        from: StoreKind,
+        to: StoreKind
+    ) async throws {
+        let move = try Move(from, to)
+        let id = try move.stack.storeCity("Porto")
+        let follower = move.stack.context("follower")
+        let writer = move.stack.context("writer")
+        follower.automaticallyMergesChangesFromParent = true
+        let city = Locked<City?>(nil)
+        try await follower.perform {
+            let own = try follower.get(id, City.self)
+            expectEqual(own.name, "Porto")
+            city.withLock { $0 = own }
+        }
+
+        // Messages wait as long as the follower's queue is busy.
+        try await follower.perform {
+            try writer.performAndWait {
+                try writer.get(id, City.self).population = 7
+                try writer.save()
+            }
+            try move.migrate()
+            try writer.performAndWait {
+                writer.delete(try writer.get(id, City.self))
+                try writer.save()
+            }
+        }
+
+        await follower.perform {
+            follower.processPendingChanges()
+            let own = city.withLock { $0.take() }
+            expectEqual(own?.isDeleted, false)
+            expectEqual(own?.managedObjectContext, nil)
+        }
+    }
 
     @Test(arguments: moves)
     func `objects that are read, faults, changed, deleted or new go on in the new store`(

@@ -321,6 +321,29 @@ struct MovingStoresTests {
         expectEqual(opened.options?[NSPersistentHistoryTrackingKey] as? Bool, true)
     }
 
+    @Test func `a database in memory is not replaced by a file`() async throws {
+        let scratch = try ScratchFolder()
+        let place = URL(fileURLWithPath: "/dev/null")
+        let source = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try source.remove(source.addPersistentStore(type: .sqlite, at: scratch.file("source.sqlite")))
+        let target = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try target.addPersistentStore(type: .sqlite, at: place)
+        try await Self.fill(target)
+        let before = try await Self.contents(target)
+
+        let error = expectThrows(CocoaError.self) {
+            try target.replacePersistentStore(
+                at: place,
+                withPersistentStoreFrom: scratch.file("source.sqlite"),
+                type: .sqlite
+            )
+        }
+
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(target.persistentStores, [store])
+        try await expectEqual(Self.contents(target), before)
+    }
+
     @Test func `an open store stays open if what would replace it cannot be opened here`() async throws {
         let scratch = try ScratchFolder()
         let place = scratch.file("target.sqlite")
@@ -345,6 +368,17 @@ struct MovingStoresTests {
         expectEqual(replace(by: "second.sqlite"), .persistentStoreOpen)
         expectEqual(replace(by: "strange.sqlite", .binary), .persistentStoreOperation)
         #expect(replace(by: "none.sqlite") != nil)
+        expectEqual(replace(by: "strange.sqlite", .inMemory), .persistentStoreInvalidType)
+        let readOnly = expectThrows(CocoaError.self) {
+            try target.replacePersistentStore(
+                at: place,
+                destinationOptions: [NSReadOnlyPersistentStoreOption: true],
+                withPersistentStoreFrom: scratch.file("strange.sqlite"),
+                type: .sqlite
+            )
+        }
+        expectEqual(readOnly?.code, .persistentStoreOperation)
+        try target.replacePersistentStore(at: place, withPersistentStoreFrom: place, type: .sqlite)
 
         expectEqual(target.persistentStores, [store, second])
         try await expectEqual(Self.contents(target), before)

@@ -94,7 +94,7 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
         super.init(fetch.context, progress)
     }
 
-    /// Stops the fetch, if it has not ended, by interrupting SQLite.
+    /// Stops the fetch, if it has not ended, by interrupting the statement of SQLite or PostgreSQL.
     ///
     /// The completion block is still called, later and on the context's queue, with an empty ``finalResult`` and no
     /// error. Any thread may call this method. After the block was called, the method does nothing.

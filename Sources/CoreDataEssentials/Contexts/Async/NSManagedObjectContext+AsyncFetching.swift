@@ -10,8 +10,8 @@ extension NSManagedObjectContext {
     /// ```
     ///
     /// Rows are read on a thread of the coordinator; the context's queue is used only to make objects from them.
-    /// Pending changes count as they are at that time. Cancelling the task interrupts SQLite within milliseconds and
-    /// leaves nothing open.
+    /// Pending changes count as they are at that time. Cancelling the task interrupts the statement of SQLite (within
+    /// milliseconds) or PostgreSQL, and leaves nothing open.
     ///
     /// May be called anywhere. But the objects may be used inside the context's scope only. So call it on the main
     /// actor for a context of the main queue, or in an actor that runs on the context (``unownedExecutor``). Elsewhere

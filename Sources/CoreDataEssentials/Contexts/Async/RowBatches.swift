@@ -18,16 +18,17 @@ extension NSManagedObjectContext {
     /// `objectID`s.
     ///
     /// A SQLite store keeps its version as long as the loop runs, so its write-ahead log grows with what is saved
-    /// meanwhile. It has 16 connections for such loops and for pinned contexts. A file with another journal mode, and
-    /// any other kind of store, loads all rows into memory with the first batch.
+    /// meanwhile. It has 16 connections for such loops and for pinned contexts. A PostgreSQL store keeps a version too,
+    /// and the keys of the rows in memory. A file with another journal mode, and any other kind of store, loads all rows
+    /// into memory with the first batch.
     ///
     /// If the context is pinned, the rows are those of the version that it is pinned to when this is called. The loop
     /// then keeps the keys of the rows in memory.
     ///
     /// May be called on any thread. Each loop reads again. A loop throws `CancellationError` when its task is
-    /// cancelled, which interrupts SQLite. It throws `persistentStoreOperation` (134070) for a request that is not
-    /// valid, for a sorted or limited request to several stores, and if there are too many loops. It also throws errors
-    /// of the store.
+    /// cancelled, which interrupts the statement of SQLite or PostgreSQL. It throws `persistentStoreOperation` (134070)
+    /// for a request that is not valid, for a sorted or limited request to several stores, and if there are too many
+    /// loops. It also throws errors of the store.
     ///
     /// - Parameters:
     ///   - request: The request; a copy is made. Its result type and `includesPendingChanges` are ignored.

@@ -154,7 +154,7 @@ struct ChangeTracker {
     /// The caller is responsible for the flags.
     mutating func keepChanges(_ rest: [NSManagedObject]) { objects = rest }
 
-    /// Ends the version checks that ``noteChecked(_:)`` asked for.
+    /// Ends the version checks that ``addToVersionChecks(_:)`` asked for.
     mutating func endChecks() {
         for object in checkedObjects { object.flags.remove(.conflictDetection) }
         checkedObjects = []

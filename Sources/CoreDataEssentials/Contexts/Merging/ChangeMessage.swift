@@ -4,7 +4,7 @@ import StrataRows
 
 /// Changes in the stores, made by a save or otherwise: the keys of the changed rows.
 ///
-/// Immutable; any thread may read it.
+/// A value: each thread may use its own copy.
 package struct ChangeMessage: Sendable {
     /// One changed row.
     package struct Change: Sendable {
@@ -139,8 +139,9 @@ package struct ChangeMessage: Sendable {
                 positions[name] = rows.count
                 return rows.append((change, kind))
             }
-            // An update adds nothing to a row that was just inserted or deleted.
-            if kind != .updated { rows[position].kind = kind }
+            // An update adds nothing to a row that was just inserted or deleted. The later change has the store in
+            // which the row is now, if the store was migrated in between.
+            rows[position] = (change, kind == .updated ? rows[position].kind : kind)
         }
     }
 }

@@ -80,7 +80,8 @@ extension NSManagedObjectContext {
     /// Default false. A root merges the saves of other contexts on the same coordinator; a child merges the saves of
     /// its parent, and of others into its parent.
     ///
-    /// Only saves of this process through this coordinator are merged. Unsaved changes of this context are kept.
+    /// Saves and batches through this coordinator are merged. Changes of other processes are merged only if a
+    /// `RemoteChangeFollower` follows them. Unsaved changes of this context are kept.
     ///
     /// A child merges in a block on its own queue that reads from its parent, so it waits until the parent has finished
     /// what it is doing. If the parent is in a block that waits for the child, the child reads within that block.

@@ -10,7 +10,9 @@ extension NSManagedObjectContext {
     /// doing. Its cost grows with the number of changes, not with the number of objects that the parent has registered.
     ///
     /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it
-    /// throws, the context is as it was before, and the same save succeeds once the cause is gone.
+    /// throws, all changes are still unsaved, except those in stores that had committed before another one failed
+    /// (134040, `persistentStoreIncompleteSave`), or whose commit is in doubt. Changes by `willSave()` stay. The same
+    /// save succeeds once the cause is gone.
     ///
     /// If there are no changes, the save posts will-save and did-save with empty sets. It also writes metadata that was
     /// set for stores since the last save (``NSPersistentStoreCoordinator/setMetadata(_:for:)``). That costs next to
@@ -29,7 +31,8 @@ extension NSManagedObjectContext {
     /// - Throws: Validation errors (1550–1699; several in 1560). If the merge policy throws conflicts (for a child: the
     ///   ``parentConflictPolicy``), `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors
     ///   of the store (134000–134999), such as `persistentStoreTimeout` (134090) if other writers keep the store locked
-    ///   for too long, and `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not
+    ///   for too long, `persistentStoreIncompleteSave` (134040) if some stores had committed before another one failed,
+    ///   and `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not
     ///   known whether the last save was committed. Also `managedObjectMerge` (133020) if the save in doubt was
     ///   committed, but this context has dropped its new objects since.
     public func save() throws {
@@ -75,9 +78,10 @@ extension NSManagedObjectContext {
 ///
 ///     save → end the event → will-save (→ did-save, if there is nothing to save) → willSave() until quiet → validate → change sets → stores
 ///          ↖ conflicts: the merge policy resolves them; willSave() and validation of the objects that this changed ↙
-///          → new rows, permanent keys → didSave() → did-save
+///          → new rows, permanent keys → contexts that follow are informed → didSave() → did-save
 ///
-/// Nothing in the context changes before the stores have committed, so a failed save leaves the context as it was.
+/// Before the stores have committed, only hooks and merge policies change the context. If the save fails, then what a
+/// policy has changed is taken back (``StateBeforeResolution``).
 ///
 /// A value lives for one call of ``NSManagedObjectContext/save()``, inside the context's scope.
 struct ContextSave {

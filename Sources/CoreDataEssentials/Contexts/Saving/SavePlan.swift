@@ -54,6 +54,8 @@ final class SavePlan {
     private var checked: Set<ObjectIdentifier> = []
 
     /// The registrations of the save with the row caches; they begin before the save reaches the stores.
+    ///
+    /// A row cache treats a save under way as a read: it keeps removed versions until the save ends.
     private var underWay: [(store: OpenStore, save: RowCache.Read)] = []
 
     /// Runs `body`, which gives the plan to the stores, while the save is registered with the row caches.
