@@ -51,7 +51,9 @@ struct BatchPlanner {
             variableCount = max(variableCount, count)
             computed.append(BatchUpdate.Computed(slot: slot, expression: resolved))
         }
-        for slot in layout.slots where given.contains(slot.index) { try requireReleasable(slot, constants: constants, values: values) }
+        for slot in layout.slots where given.contains(slot.index) {
+            try requireReleasable(slot, constants: constants, values: values)
+        }
         rows.hasCostlyValues = computed.contains { $0.expression.isCostly }
         let update = BatchUpdate(
             rows: rows,

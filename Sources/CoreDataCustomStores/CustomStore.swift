@@ -186,7 +186,10 @@ extension ReferenceStore {
             )
         }
         guard let type = known[NSStoreTypeKey] as? String, !type.isEmpty else {
-            throw refused("gave no NSStoreTypeKey in its metadata. Set it in loadMetadata().", code: .persistentStoreOpen)
+            throw refused(
+                "gave no NSStoreTypeKey in its metadata. Set it in loadMetadata().",
+                code: .persistentStoreOpen
+            )
         }
         if identifier != uuid { identifier = uuid }
         guard known[NSStoreModelVersionHashesKey] == nil else { return try checkVersion(model, known) }

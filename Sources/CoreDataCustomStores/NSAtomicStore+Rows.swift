@@ -85,7 +85,9 @@ extension NSAtomicStore: ReferenceStore, InMemoryRows {
         }
         for change in changes.toMany {
             let layout = change.relationship.relationship.entity
-            for member in change.added + (change.order ?? []) { try require(member, name: change.relationship.name, layout: layout) }
+            for member in change.added + (change.order ?? []) {
+                try require(member, name: change.relationship.name, layout: layout)
+            }
         }
     }
 }

@@ -53,8 +53,12 @@ extension NSIncrementalStore {
             guard versions.current(key, root: layout.rootNumber) != base else { return }
             conflicts.append(try conflict(layout: layout, key: key, base: base))
         }
-        for update in changes.updated { try check(layout: update.row.layout, key: update.row.key, base: update.baseVersion) }
-        for deletion in changes.deleted { try check(layout: deletion.layout, key: deletion.key, base: deletion.baseVersion) }
+        for update in changes.updated {
+            try check(layout: update.row.layout, key: update.row.key, base: update.baseVersion)
+        }
+        for deletion in changes.deleted {
+            try check(layout: deletion.layout, key: deletion.key, base: deletion.baseVersion)
+        }
         for lock in changes.locked { try check(layout: lock.layout, key: lock.key, base: lock.baseVersion) }
         for (root, targets) in changes.foreignTargets() {
             for target in targets where versions.current(target.key, root: root) == nil {
@@ -83,8 +87,12 @@ extension NSIncrementalStore {
         func remember(layout: EntityLayout, key: Int64, base: Int64) throws {
             bases[try id(ofKey: key, in: layout).id] = (layout, key, base)
         }
-        for update in changes.updated { try remember(layout: update.row.layout, key: update.row.key, base: update.baseVersion) }
-        for deletion in changes.deleted { try remember(layout: deletion.layout, key: deletion.key, base: deletion.baseVersion) }
+        for update in changes.updated {
+            try remember(layout: update.row.layout, key: update.row.key, base: update.baseVersion)
+        }
+        for deletion in changes.deleted {
+            try remember(layout: deletion.layout, key: deletion.key, base: deletion.baseVersion)
+        }
         for lock in changes.locked { try remember(layout: lock.layout, key: lock.key, base: lock.baseVersion) }
         return try list.compactMap { found in
             guard let (layout, key, base) = bases[found.sourceObject.objectID] else { return nil }

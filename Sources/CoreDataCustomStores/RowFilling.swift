@@ -26,7 +26,9 @@ extension ReferenceStore {
         }
         for composite in layout.composites {
             guard let value = try value(composite.property), !(value is NSNull) else { continue }
-            guard let elements = value as? [String: Any] else { throw mismatch(of: composite.name, in: layout, value: value) }
+            guard let elements = value as? [String: Any] else {
+                throw mismatch(of: composite.name, in: layout, value: value)
+            }
             for index in composite.leaves {
                 let slot = layout.slots[index]
                 let path = slot.name.dropFirst(composite.name.count + 1).split(separator: ".")
@@ -47,7 +49,9 @@ extension ReferenceStore {
             )
             row.setReference(reference, slot)
         } else if slot.type == .transformable {
-            guard let data = slot.attribute?.archived(value) else { throw mismatch(of: slot.name, in: row.layout, value: value) }
+            guard let data = slot.attribute?.archived(value) else {
+                throw mismatch(of: slot.name, in: row.layout, value: value)
+            }
             row.setData(data, slot)
         } else {
             do {

@@ -167,6 +167,7 @@ struct LiveRequest: Sendable {
     }
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObjectID] {
         if let upward = context.upward { return try context.visitParent(upward) { try fetch(in: $0) } }
-        return try ContextFetch(context: context, specification: specification.value.0, affected: specification.value.1).ids()
+        return try ContextFetch(context: context, specification: specification.value.0, affected: specification.value.1)
+            .ids()
     }
 }

@@ -125,7 +125,8 @@ struct HistoryFetch {
             var query = query
             query.wantsChanges = wantsChanges
             if limit > 0, predicate == nil { query.limit = limit - count }
-            try source.forEach(matching: query, inPortions: inPortions && (predicate != nil || isAlone), reach: reach) { record in
+            try source.forEach(matching: query, inPortions: inPortions && (predicate != nil || isAlone), reach: reach) {
+                record in
                 let transaction = NSPersistentHistoryTransaction(
                     record.transaction,
                     wantsChanges ? record.changes : nil,

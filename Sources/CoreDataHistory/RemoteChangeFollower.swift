@@ -192,7 +192,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             let records = try store.history(query)
             passOn(records, of: store, entry: entry, coordinator: coordinator)
             if let last = records.last?.transaction {
-                if last.number - start.number != Int64(records.count) { mergeUnknownChanges(of: entry, coordinator: coordinator) }
+                if last.number - start.number != Int64(records.count) {
+                    mergeUnknownChanges(of: entry, coordinator: coordinator)
+                }
                 move(name, to: last.place)
             }
             guard records.count < Self.portion else { continue }

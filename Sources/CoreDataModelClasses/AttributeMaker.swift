@@ -86,7 +86,9 @@ struct AttributeMaker {
             }
             rules.append((NSPredicate(format: "SELF MATCHES %@", pattern), NSValidationStringPatternMatchingError))
         case .validation(let format, let message):
-            let predicate = try ClassProperty.parse(format, owner: owner, property: info.name) { try NSPredicate(validating: $0) }
+            let predicate = try ClassProperty.parse(format, owner: owner, property: info.name) {
+                try NSPredicate(validating: $0)
+            }
             rules.append((predicate, message))
         case .unique, .indexed, .derived, .transient, .optional, .formerName, .hashModifier, .type, .userInfo: break
         case .inverse, .inverseName, .noInverse, .deleteRule, .ordered, .count, .destination, .fetched:
@@ -205,5 +207,7 @@ struct AttributeMaker {
         failure("the trait .\(trait.name) does not fit an attribute of type \(type.rawValue.described)")
     }
 
-    private func failure(_ reason: String) -> ModelError { ModelError.class(owner, property: info.name, reason: reason) }
+    private func failure(_ reason: String) -> ModelError {
+        ModelError.class(owner, property: info.name, reason: reason)
+    }
 }

@@ -83,7 +83,8 @@ struct ClassModelBuilder {
                 throw ModelError.class(
                     place.type,
                     property: nil,
-                    reason: "its entity has the name \"\(name)\", which that of class \(String(reflecting: other)) has too"
+                    reason:
+                        "its entity has the name \"\(name)\", which that of class \(String(reflecting: other)) has too"
                 )
             }
         }
@@ -145,7 +146,8 @@ struct ClassModelBuilder {
                 throw ModelError.class(
                     place.type,
                     property: property.name,
-                    reason: "\"\(one.name)\" cannot be the inverse of \"\(other.name)\": it is that of \"\(known.name)\""
+                    reason:
+                        "\"\(one.name)\" cannot be the inverse of \"\(other.name)\": it is that of \"\(known.name)\""
                 )
             }
         }
@@ -168,7 +170,8 @@ struct ClassModelBuilder {
                 throw ModelError.class(
                     place.type,
                     property: property.name,
-                    reason: "it is said to have .noInverse, but \"\(relationship.inverseRelationship?.name ?? "")\" names it"
+                    reason:
+                        "it is said to have .noInverse, but \"\(relationship.inverseRelationship?.name ?? "")\" names it"
                 )
             }
         }
@@ -212,12 +215,21 @@ struct ClassModelBuilder {
             switch element.subject {
             case .property(let name):
                 guard let named = available[name] else {
-                    throw ModelError.class(place.type, property: name, reason: "an index names it, but there is no such property")
+                    throw ModelError.class(
+                        place.type,
+                        property: name,
+                        reason: "an index names it, but there is no such property"
+                    )
                 }
                 property = named
             case .expression(let text, let type):
                 let computed = NSExpressionDescription()
-                computed.expression = try ClassProperty.parse(text, owner: place.type, property: nil, ModelText.expression)
+                computed.expression = try ClassProperty.parse(
+                    text,
+                    owner: place.type,
+                    property: nil,
+                    ModelText.expression
+                )
                 computed.resultType = type
                 property = computed
             }
@@ -227,7 +239,12 @@ struct ClassModelBuilder {
         }
         let index = NSFetchIndexDescription(name: name, elements: descriptions)
         if let predicate {
-            index.partialIndexPredicate = try ClassProperty.parse(predicate, owner: place.type, property: nil, ModelText.predicate)
+            index.partialIndexPredicate = try ClassProperty.parse(
+                predicate,
+                owner: place.type,
+                property: nil,
+                ModelText.predicate
+            )
         }
         return index
     }

@@ -72,7 +72,8 @@ struct ClassProperty {
                 throw ModelError.class(
                     owner,
                     property: name,
-                    reason: "its inverse is a property of \(Swift.type(of: keyPath).rootType), but it leads to \(String(reflecting: type))"
+                    reason:
+                        "its inverse is a property of \(Swift.type(of: keyPath).rootType), but it leads to \(String(reflecting: type))"
                 )
             }
             do {
@@ -102,7 +103,11 @@ struct ClassProperty {
             case .count(let least, 1?) where !isToMany && least >= 0: relationship.minCount = least
             case .count(let least, let most) where isToMany:
                 guard least >= 0, most == -1 || (most ?? .max) >= max(least, 1) else {
-                    throw ModelError.class(owner, property: info.name, reason: "it cannot have \(least) to \(most ?? 0) objects")
+                    throw ModelError.class(
+                        owner,
+                        property: info.name,
+                        reason: "it cannot have \(least) to \(most ?? 0) objects"
+                    )
                 }
                 relationship.minCount = least
                 // A to-many relationship with at most one object would be a to-one relationship.
@@ -139,7 +144,11 @@ struct ClassProperty {
         do {
             return try parse(text)
         } catch {
-            throw ModelError.class(owner, property: property, reason: "\"\(ModelText.quotable(text))\" cannot be understood")
+            throw ModelError.class(
+                owner,
+                property: property,
+                reason: "\"\(ModelText.quotable(text))\" cannot be understood"
+            )
         }
     }
 }

@@ -67,7 +67,7 @@ struct ClassPropertyType {
                 property: info.name,
                 reason:
                     "its type \(info.type) is that of no attribute: "
-                        + "write .codable, .transformable(by:) or .type(…), or make it @ManagedComposite"
+                    + "write .codable, .transformable(by:) or .type(…), or make it @ManagedComposite"
             )
         }
     }

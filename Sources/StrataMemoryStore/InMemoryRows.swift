@@ -41,7 +41,8 @@ extension InMemoryRows {
         withContents { $0.members(of: relationship, ownedBy: owner.key) }
     }
 
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?) throws
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?)
+        throws
         -> Memberships
     {
         // All memberships are read at one moment, as by one query.

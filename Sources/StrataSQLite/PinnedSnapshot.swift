@@ -33,7 +33,8 @@ package final class PinnedSnapshot: Sendable {
     ///
     /// - Throws: `busy` if another thread reads from this snapshot until the deadline, `interrupt` on cancellation,
     ///   `abortRollback` once the version is lost.
-    package func reader(timeout: Double? = nil, cancellation: Cancellation? = nil) throws(SQLiteError) -> PinnedSnapshotLease
+    package func reader(timeout: Double? = nil, cancellation: Cancellation? = nil) throws(SQLiteError)
+        -> PinnedSnapshotLease
     {
         if cancellation?.isCancelled == true { throw .cancelled(.waitForReader) }
         switch turn.acquire(timeout: timeout ?? pool.options.timeout, cancellation: cancellation) {

@@ -6,7 +6,8 @@ import Testing
 struct RowNameTests {
     @Test func `rows of different stores, hierarchies and keys have different names`() {
         let names = [
-            RowName(root: 1, key: 1), RowName(root: 1, key: 2), RowName(root: 2, key: 1), RowName(store: 1, root: 1, key: 1),
+            RowName(root: 1, key: 1), RowName(root: 1, key: 2), RowName(root: 2, key: 1),
+            RowName(store: 1, root: 1, key: 1),
             RowName(store: 2, root: 1, key: 1),
         ]
         expectEqual(Set(names).count, names.count)

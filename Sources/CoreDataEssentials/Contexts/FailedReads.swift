@@ -42,7 +42,9 @@ struct FailedReads {
     // MARK: - Noting
 
     /// Notes that a fault could not be filled.
-    mutating func recordFailedRow(of object: NSManagedObject, error: any Error) { recordFailure(of: object, part: .row, error: error) }
+    mutating func recordFailedRow(of object: NSManagedObject, error: any Error) {
+        recordFailure(of: object, part: .row, error: error)
+    }
 
     /// Notes that the members of a relationship could not be read.
     mutating func recordFailedMembers(_ slot: ToManySlot, of object: NSManagedObject, error: any Error) {

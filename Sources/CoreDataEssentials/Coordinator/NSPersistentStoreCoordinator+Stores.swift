@@ -294,7 +294,13 @@ extension NSPersistentStoreCoordinator {
         }
         let hadFile = FileManager.default.fileExists(atPath: storeURL.path)
         let configuration = store.configurationName == defaultConfigurationName ? nil : store.configurationName
-        let target = try open(type: storeType.rawValue, configuration: configuration, at: storeURL, options: options, replacing: source)
+        let target = try open(
+            type: storeType.rawValue,
+            configuration: configuration,
+            at: storeURL,
+            options: options,
+            replacing: source
+        )
         var copied: [ChangeMessage.Change] = []
         do {
             let copier = StoreCopier(model: frozenModel, from: source, to: target)

@@ -129,7 +129,15 @@ extension NSManagedObjectContext {
         guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
             return try ConfinementScope.enter(self, body)
         }
-        return try measuring(listener: listener, kind: .fault, layout: nil, entity: slot.name, isOneRead: true, rows: rows, body)
+        return try measuring(
+            listener: listener,
+            kind: .fault,
+            layout: nil,
+            entity: slot.name,
+            isOneRead: true,
+            rows: rows,
+            body
+        )
     }
 
     @inline(__always)

@@ -304,7 +304,11 @@ extension NSManagedObject {
             // to leave `now` too.
             if let before { context.registered(before, near: self)?.forgetChange(of: self, in: inverse) }
             guard let now, let owner = context.object(for: now, near: self) else { continue }
-            if here == now { owner.forgetChange(of: self, in: inverse) } else { owner.markAsAbsent(self, from: inverse) }
+            if here == now {
+                owner.forgetChange(of: self, in: inverse)
+            } else {
+                owner.markAsAbsent(self, from: inverse)
+            }
         }
     }
 

@@ -65,7 +65,9 @@ extension NSManagedObject {
         case .toMany(let index):
             let slot = layout.toMany[index]
             guard let value else { return setMembers([], slot) }
-            guard let objects = managedObjects(in: value) else { refuse(value, forKey: key, wanted: "a collection of objects") }
+            guard let objects = managedObjects(in: value) else {
+                refuse(value, forKey: key, wanted: "a collection of objects")
+            }
             setMembers(objects, slot)
         case .transient(let index):
             setTransient(value, layout.transients[index], quietly: quietly)

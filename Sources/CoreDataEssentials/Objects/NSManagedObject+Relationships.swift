@@ -111,7 +111,11 @@ extension NSManagedObject {
         if flags.contains(.fault) { prepareToRead() }
         if flags.contains(.awaitsBatch) { context?.readBatches(for: self) }
         guard extras?.toMany[slot.index]?.isFault ?? true, let context else { return loadedMembers(slot) }
-        return loadMembers(of: slot, stored: try context.readMembers(of: slot, ownedBy: self), lossCount: context.identityMap.lossCount)
+        return loadMembers(
+            of: slot,
+            stored: try context.readMembers(of: slot, ownedBy: self),
+            lossCount: context.identityMap.lossCount
+        )
     }
 
     private func loadMembers(of slot: ToManySlot, stored: [ObjectReference], lossCount: Int) -> [ObjectReference] {
@@ -172,7 +176,11 @@ extension NSManagedObject {
     final func addMember(_ object: NSManagedObject, to slot: ToManySlot, at index: Int? = nil) {
         requireSameContext(object, slot.name)
         requireDestination(object, slot.name, number: slot.destinationNumber)
-        if slot.isOrdered { _ = loadedMembers(slot) } else if membershipByInverse(of: object, in: slot) == true { return }
+        if slot.isOrdered {
+            _ = loadedMembers(slot)
+        } else if membershipByInverse(of: object, in: slot) == true {
+            return
+        }
         guard changeToMany(slot, { $0.add(object.reference, at: index) }) else { return }
         guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
         object.addInverse(inverse, of: self)
@@ -181,7 +189,11 @@ extension NSManagedObject {
     /// Removes a member and updates the inverse.
     final func removeMember(_ object: NSManagedObject, from slot: ToManySlot) {
         guard object.context === context else { return }
-        if slot.isOrdered { _ = loadedMembers(slot) } else if membershipByInverse(of: object, in: slot) == false { return }
+        if slot.isOrdered {
+            _ = loadedMembers(slot)
+        } else if membershipByInverse(of: object, in: slot) == false {
+            return
+        }
         guard changeToMany(slot, { $0.remove(object.reference) }) else { return }
         guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
         object.dropInverse(inverse, of: self)

@@ -125,8 +125,18 @@ extension NSManagedObject {
     /// so printing the error would stop it too.
     private func noNumber(_ slot: Slot, _ value: Any?) -> CocoaError {
         slot.type == .date
-            ? validationError(.validationInvalidDate, forKey: slot.name, value: nil, text: "has a date that is not a number")
-            : validationError(.managedObjectValidation, forKey: slot.name, value: value, text: "has a value that is not a number")
+            ? validationError(
+                .validationInvalidDate,
+                forKey: slot.name,
+                value: nil,
+                text: "has a date that is not a number"
+            )
+            : validationError(
+                .managedObjectValidation,
+                forKey: slot.name,
+                value: value,
+                text: "has a value that is not a number"
+            )
     }
 
     private func isDerived(_ slot: Slot) -> Bool { slot.property is NSDerivedAttributeDescription }
@@ -184,7 +194,12 @@ extension NSManagedObject {
         let isEmpty = value == nil || value is NSNull
         if isEmpty {
             guard property.isOptional || property is NSDerivedAttributeDescription else {
-                throw validationError(.validationMissingMandatoryProperty, forKey: key, value: nil, text: "is required, but has no value")
+                throw validationError(
+                    .validationMissingMandatoryProperty,
+                    forKey: key,
+                    value: nil,
+                    text: "is required, but has no value"
+                )
             }
             return
         }
@@ -234,7 +249,13 @@ extension NSManagedObject {
                 (warning as? NSNumber).map { CocoaError.Code(rawValue: $0.intValue) }
                 ?? (warning as? Int).map { CocoaError.Code(rawValue: $0) }
             let text = (warning as? String) ?? "must fulfil \(predicate.formatText)"
-            throw validationError(code ?? .managedObjectValidation, forKey: property.name, value: value, text: text, predicate: predicate)
+            throw validationError(
+                code ?? .managedObjectValidation,
+                forKey: property.name,
+                value: value,
+                text: text,
+                predicate: predicate
+            )
         }
     }
 
@@ -269,7 +290,9 @@ extension NSManagedObject {
                 destination.flags.contains(.deletePropagated), !destination.flags.contains(.gone)
             else { return }
             let text = "leads to \(destination.objectID), which is deleted"
-            errors.append(validationError(.managedObjectValidation, forKey: relationship.name, value: destination, text: text))
+            errors.append(
+                validationError(.managedObjectValidation, forKey: relationship.name, value: destination, text: text)
+            )
         }
         let row = readableRow()
         // If another context or process has set the relationship, then the store clears it.

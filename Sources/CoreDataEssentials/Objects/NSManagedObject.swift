@@ -456,7 +456,9 @@ open class NSManagedObject: NSObject {
     ///   error of a rule of the class.
     public final func validateValue(_ value: inout Any?, forKey key: String) throws {
         try validateByModel(&value, forKey: key)
-        if let validator = Swift.type(of: self).propertyValidators[key] { try apply(validator, to: &value, forKey: key) }
+        if let validator = Swift.type(of: self).propertyValidators[key] {
+            try apply(validator, to: &value, forKey: key)
+        }
     }
 
     /// The validation rules of the class, by property.

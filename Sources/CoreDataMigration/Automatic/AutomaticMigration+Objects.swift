@@ -29,7 +29,11 @@ extension AutomaticMigration {
     /// - Throws: `migration` (134110) with all that would be lost.
     func requireNoLoss(_ mapping: InferredMapping, from source: SourceModel) throws {
         let stack = try MigrationStack.source(
-            model: source.model, configuration: source.configuration, type: type, at: url, options: options
+            model: source.model,
+            configuration: source.configuration,
+            type: type,
+            at: url,
+            options: options
         )
         defer { stack.close() }
         let losses = try LossyMigration.losses(mapping, in: stack)

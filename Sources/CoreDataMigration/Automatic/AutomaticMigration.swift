@@ -110,7 +110,7 @@ package struct AutomaticMigration {
                 from: source,
                 reason:
                     "No mapping model in the program's bundles fits, "
-                        + "and the mapping may not be inferred without NSInferMappingModelAutomaticallyOption.",
+                    + "and the mapping may not be inferred without NSInferMappingModelAutomaticallyOption.",
                 underlying: nil
             )
         }
@@ -121,7 +121,9 @@ package struct AutomaticMigration {
             throw missingMapping(from: source, reason: error.localizedDescription, underlying: error)
         }
         let mayDropValues = isPlanned || LossyMigration.isAllowed(options)
-        if !mayDropValues { try LossyMigration.requireNew(model, configuration: configuration, forStoreAt: url, metadata: metadata) }
+        if !mayDropValues {
+            try LossyMigration.requireNew(model, configuration: configuration, forStoreAt: url, metadata: metadata)
+        }
         try backUpBefore(metadata)
         let log = MigrationLog(url, from: source, to: model, by: "an inferred mapping", remarks: mapping.remarks)
         guard type == NSSQLiteStoreType || migratingClass != nil else {

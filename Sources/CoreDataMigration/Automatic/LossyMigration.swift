@@ -76,7 +76,8 @@ enum LossyMigration {
                 guard let source = entity.source, let name = source.name else { return [] }
                 guard entity.destination != nil else {
                     let count = try count(name, where: nil, in: stack.context)
-                    return count == 0 ? [] : [finding(name, property: nil, reason: "the entity goes, with \(count) objects")]
+                    return count == 0
+                        ? [] : [finding(name, property: nil, reason: "the entity goes, with \(count) objects")]
                 }
                 let properties = try entity.lostProperties(mapping).compactMap { property in
                     let isToMany = (property as? NSRelationshipDescription)?.isToMany == true
@@ -106,7 +107,8 @@ enum LossyMigration {
         stack: MigrationStack
     ) throws -> RowFinding? {
         let count = try count(entity, where: NSPredicate(format: format, path), in: stack.context)
-        return count == 0 ? nil : finding(entity, property: path, reason: "the \(kind) goes, with the values of \(count) objects")
+        return count == 0
+            ? nil : finding(entity, property: path, reason: "the \(kind) goes, with the values of \(count) objects")
     }
 
     private static func count(

@@ -60,20 +60,26 @@ struct SourceModel {
         var cached: NSManagedObjectModel?
         if preference == .store {
             cached = try copy()
-            if let cached, let found = make([cached], stored: stored, metadata: metadata, origin: .store) { return found }
+            if let cached, let found = make([cached], stored: stored, metadata: metadata, origin: .store) {
+                return found
+            }
         }
         var bundled = BundledVersions(
             at: NSManagedObjectModel.modelLocations(in: nil)
                 + NSManagedObjectModel.modelLocations(in: Bundle.allBundles + Bundle.allFrameworks)
         )
-        if let whole = bundled.whole(for: stored), let found = make([whole], stored: stored, metadata: metadata, origin: .bundles) {
+        if let whole = bundled.whole(for: stored),
+            let found = make([whole], stored: stored, metadata: metadata, origin: .bundles)
+        {
             return found
         }
         let versions = bundled.all()
         if let found = make(versions, stored: stored, metadata: metadata, origin: .bundles) { return found }
         if preference == .bundles {
             cached = try copy()
-            if let cached, let found = make([cached], stored: stored, metadata: metadata, origin: .store) { return found }
+            if let cached, let found = make([cached], stored: stored, metadata: metadata, origin: .store) {
+                return found
+            }
         }
         throw missing(among: versions, cached: cached, stored: stored, metadata: metadata, url: url)
     }

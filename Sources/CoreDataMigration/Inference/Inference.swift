@@ -53,7 +53,7 @@ struct Inference {
                 property: nil,
                 reason:
                     "the entities \(items.joined(separator: " and ")) of the \(isInSource ? "old" : "new") model "
-                        + "share the renaming identifier \(name)",
+                    + "share the renaming identifier \(name)",
                 advice: "Give each entity an identifier of its own."
             )
         }
@@ -88,7 +88,8 @@ struct Inference {
             obstacles.add(
                 entity.name ?? "",
                 property: nil,
-                reason: "it \(from) and would now share the hierarchy of \(new.name ?? ""), whose objects come from \(known.name ?? "")",
+                reason:
+                    "it \(from) and would now share the hierarchy of \(new.name ?? ""), whose objects come from \(known.name ?? "")",
                 advice: "Two hierarchies cannot be merged in place; use a mapping model."
             )
         }
@@ -146,7 +147,7 @@ struct Inference {
                 property: items.first,
                 reason:
                     "the properties \(items.joined(separator: " and ")) of the \(isInSource ? "old" : "new") model "
-                        + "share the renaming identifier \(name)",
+                    + "share the renaming identifier \(name)",
                 advice: "Give each property an identifier of its own."
             )
         }

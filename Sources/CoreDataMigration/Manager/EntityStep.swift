@@ -38,9 +38,17 @@ final class EntityStep {
         self.mapping = mapping
         self.run = run
         name = mapping.effectiveName
-        source = try Self.entity(named: mapping.sourceEntityName, in: run.source.model, side: "source", mapping: mapping)
+        source = try Self.entity(
+            named: mapping.sourceEntityName,
+            in: run.source.model,
+            side: "source",
+            mapping: mapping
+        )
         destination = try Self.entity(
-            named: mapping.destinationEntityName, in: run.destination.model, side: "destination", mapping: mapping
+            named: mapping.destinationEntityName,
+            in: run.destination.model,
+            side: "destination",
+            mapping: mapping
         )
         policy = try PolicyClasses.policy(for: mapping).init()
         sourceExpression = mapping.sourceExpression.map { ValueExpression($0, source: nil) }

@@ -28,7 +28,9 @@ extension NSMigrationManager {
             }
         case "fetchRequestForSourceEntityNamed:predicateString:":
             return { arguments in
-                let request = NSFetchRequest<NSFetchRequestResult>(entityName: try Self.text(in: arguments, at: 0, of: name))
+                let request = NSFetchRequest<NSFetchRequestResult>(
+                    entityName: try Self.text(in: arguments, at: 0, of: name)
+                )
                 request.includesSubentities = false
                 let text = try Self.text(in: arguments, at: 1, of: name)
                 if !text.isEmpty { request.predicate = try Self.predicate(text, name) }

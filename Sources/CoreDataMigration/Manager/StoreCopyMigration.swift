@@ -47,7 +47,13 @@ struct StoreCopyMigration {
         let request = SQLiteMigrationRequest(
             url: working,
             options: try SQLiteOptions(url: working, MigrationOptions.withoutMigration(destination.options)),
-            migration: SchemaMigration(mapping, from: old.frozen, sourceConfiguration: nil, to: new.frozen, destinationConfiguration: nil),
+            migration: SchemaMigration(
+                mapping,
+                from: old.frozen,
+                sourceConfiguration: nil,
+                to: new.frozen,
+                destinationConfiguration: nil
+            ),
             versionIdentifiers: new.versionIdentifiers.compactMap { $0 as? String }.sorted(),
             modelCache: new.frozen.copyForStores(of: new),
             // The source stays as it is.

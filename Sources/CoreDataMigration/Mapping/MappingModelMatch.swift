@@ -32,16 +32,25 @@ struct MappingModelMatch {
         to destinationModel: NSManagedObjectModel
     ) -> [String] {
         var match = MappingModelMatch()
-        match.check(mappings, source: sourceModel.entityVersionHashesByName, destination: destinationModel.entityVersionHashesByName)
+        match.check(
+            mappings,
+            source: sourceModel.entityVersionHashesByName,
+            destination: destinationModel.entityVersionHashesByName
+        )
         return match.problems
     }
 
     private init() {}
 
-    private mutating func check(_ mappings: [NSEntityMapping], source: [String: Data], destination: [String: Data])
-    {
+    private mutating func check(_ mappings: [NSEntityMapping], source: [String: Data], destination: [String: Data]) {
         for entry in mappings {
-            check(entry, name: entry.sourceEntityName, recorded: entry.sourceEntityVersionHash, side: "source", hashes: source)
+            check(
+                entry,
+                name: entry.sourceEntityName,
+                recorded: entry.sourceEntityVersionHash,
+                side: "source",
+                hashes: source
+            )
             check(
                 entry,
                 name: entry.destinationEntityName,

@@ -41,7 +41,9 @@ struct StagePlan {
                     references[reference.versionChecksum] = reference
                 }
                 let first = stage.currentModel.versionChecksum
-                if versions.last?.checksum != first { try add(first, stage: stage, step: versions.isEmpty ? .start : .lightweight) }
+                if versions.last?.checksum != first {
+                    try add(first, stage: stage, step: versions.isEmpty ? .start : .lightweight)
+                }
                 try add(stage.nextModel.versionChecksum, stage: stage, step: .custom(stage))
             default:
                 throw StageFailure.error(

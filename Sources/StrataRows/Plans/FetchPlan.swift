@@ -121,7 +121,8 @@ extension FetchPlan {
     }
 
     /// The plan for another part of the answer to the same request, from its first row on.
-    private func part(_ identity: Identity, predicate: ResolvedPredicate?, sort: ResolvedSort?, limit: Int) -> FetchPlan {
+    private func part(_ identity: Identity, predicate: ResolvedPredicate?, sort: ResolvedSort?, limit: Int) -> FetchPlan
+    {
         var plan = with(predicate: predicate, sort: sort, limit: limit, offset: 0)
         plan.identity = identity
         return plan

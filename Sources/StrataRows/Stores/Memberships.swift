@@ -26,7 +26,8 @@ package struct Memberships {
 }
 
 extension RowSource {
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?) throws
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], control: FetchControl?)
+        throws
         -> Memberships
     {
         var result = Memberships()

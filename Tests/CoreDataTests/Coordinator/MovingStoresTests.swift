@@ -311,7 +311,11 @@ struct MovingStoresTests {
             at: place,
             options: [NSPersistentHistoryTrackingKey: true]
         )
-        try target.replacePersistentStore(at: place, withPersistentStoreFrom: scratch.file("source.sqlite"), type: .sqlite)
+        try target.replacePersistentStore(
+            at: place,
+            withPersistentStoreFrom: scratch.file("source.sqlite"),
+            type: .sqlite
+        )
 
         try await expectEqual(Self.contents(target), wanted)
         let opened = try #require(target.persistentStores.first)

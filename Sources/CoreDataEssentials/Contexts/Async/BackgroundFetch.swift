@@ -157,7 +157,9 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         if overtakenReads >= Self.overtakenReadLimit {
             return ending(Result { try context.fetch(specification, from: stores, stoppedBy: lastControl) })
         }
-        let attempt: PreparedReads.Attempt<[Element]> = reads.attempt { try context.fetch(specification, from: stores, prepared: $0) }
+        let attempt: PreparedReads.Attempt<[Element]> = reads.attempt {
+            try context.fetch(specification, from: stores, prepared: $0)
+        }
         switch attempt {
         case .ended(let result): return ending(result)
         case .needs(let read): return .needs(read)

@@ -75,7 +75,10 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
         context.registerClass(ResultType.self, of: asked.specification)
         let stores = asked.affectedStores ?? request.affectedStores
         let fetch = BackgroundFetch<ResultType>(
-            context: context, specification: asked.specification, stores: stores, control: control
+            context: context,
+            specification: asked.specification,
+            stores: stores,
+            control: control
         ) { ending.come($0) }
         let result = NSAsynchronousFetchResult(request: request, fetch: fetch, progress: mirror?.progress)
         ending.result = result

@@ -70,7 +70,10 @@ extension NSManagedObjectContext {
         let control = FetchControl(report: report)
         let ending = FetchEnding<Value>()
         let fetch = BackgroundFetch<ResultType>(
-            context: self, specification: request.specification, stores: request.affectedStores, control: control
+            context: self,
+            specification: request.specification,
+            stores: request.affectedStores,
+            control: control
         ) {
             outcome in
             switch outcome {

@@ -178,7 +178,8 @@ package final class PreparedReads {
     fileprivate func rows(_ store: OpenStore, forKeys keys: [Int64], in layout: EntityLayout, _ path: [Int]) throws
         -> (rows: [Row], commits: UInt64)?
     {
-        let unanswered = Unanswered(Question(kind: .keyedRows, store: store, plan: .whole, path: path), store: store) { control in
+        let unanswered = Unanswered(Question(kind: .keyedRows, store: store, plan: .whole, path: path), store: store) {
+            control in
             .keyedRows(try ReadRows(store, forKeys: keys, in: layout, control), of: keys)
         }
         switch answers[unanswered.question] {
@@ -198,8 +199,15 @@ package final class PreparedReads {
         _ store: OpenStore,
         _ path: [Int]
     ) throws -> (found: Memberships, commits: UInt64)? {
-        let unanswered = Unanswered(Question(kind: .memberships, store: store, plan: .whole, path: path), store: store) { control in
-            let read = try ReadMemberships(from: store, slot: slot, owners: owners, memberRoot: memberRoot, control: control)
+        let unanswered = Unanswered(Question(kind: .memberships, store: store, plan: .whole, path: path), store: store)
+        { control in
+            let read = try ReadMemberships(
+                from: store,
+                slot: slot,
+                owners: owners,
+                memberRoot: memberRoot,
+                control: control
+            )
             return .memberships(read, of: owners)
         }
         switch answers[unanswered.question] {

@@ -120,7 +120,9 @@ extension NSManagedObjectContext {
         let fetch = try inChain {
             try ConfinementScope.enter(self) {
                 try ContextFetch(
-                    context: self, specification: request.specification, affected: request.affectedStores
+                    context: self,
+                    specification: request.specification,
+                    affected: request.affectedStores
                 ).batched(defaultSize: 100)
             }
         }

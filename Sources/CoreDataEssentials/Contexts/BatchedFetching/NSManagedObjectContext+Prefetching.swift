@@ -33,7 +33,9 @@ extension NSManagedObjectContext {
                 }
                 try prefetch(step.next, of: destinations, reads)
             case .toMany(let slot):
-                for (store, objects) in byStore(owners) { try loadMembers(of: slot, for: step, ownedBy: objects, in: store, reads: reads) }
+                for (store, objects) in byStore(owners) {
+                    try loadMembers(of: slot, for: step, ownedBy: objects, in: store, reads: reads)
+                }
                 guard !step.next.isEmpty else { continue }
                 try prefetch(step.next, of: members(of: slot, owners), reads)
             }
@@ -122,7 +124,9 @@ extension NSManagedObjectContext {
         let root = step.destination.rootNumber
         if let upward {
             var members: [NSManagedObject] = []
-            try foreseeMembers(of: slot, ownedBy: cold, memberRoot: root, in: store, through: upward) { owner, references in
+            try foreseeMembers(of: slot, ownedBy: cold, memberRoot: root, in: store, through: upward) {
+                owner,
+                references in
                 owner.loadPrefetched(references, slot)
                 for reference in references {
                     guard let member = object(for: reference, near: owner) else { continue }

@@ -30,7 +30,13 @@ package struct ContextFetch {
         self.specification = specification
         self.plan = plan
         self.stores = stores
-        overlay = PendingOverlay(context: context, plan: plan, specification: specification, affected: stores, quiet: quiet)
+        overlay = PendingOverlay(
+            context: context,
+            plan: plan,
+            specification: specification,
+            affected: stores,
+            quiet: quiet
+        )
     }
 
     package init(
@@ -47,7 +53,12 @@ package struct ContextFetch {
         self.specification = specification
         plan = try context.fetchPlanner().plan(specification)
         stores = try context.storesToAsk(plan, affected)
-        overlay = PendingOverlay(context: context, plan: plan, specification: specification, affected: affected == nil ? nil : stores)
+        overlay = PendingOverlay(
+            context: context,
+            plan: plan,
+            specification: specification,
+            affected: affected == nil ? nil : stores
+        )
     }
 
     // MARK: - The three kinds of answer

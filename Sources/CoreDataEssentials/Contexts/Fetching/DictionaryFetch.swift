@@ -141,7 +141,12 @@ extension NSManagedObjectContext {
         from stores: [NSPersistentStore]?,
         prepared: PreparedReads?
     ) throws -> [T] {
-        let fetch = try DictionaryFetch(context: self, specification: specification, affected: stores, prepared: prepared)
+        let fetch = try DictionaryFetch(
+            context: self,
+            specification: specification,
+            affected: stores,
+            prepared: prepared
+        )
         guard T.self == [String: Any].self else {
             return try castEach(try fetch.objects(), specification)
         }

@@ -57,17 +57,22 @@ extension NSManagedObjectContext {
     ) throws -> [T] {
         switch specification.resultType {
         case .countResultType:
-            return try cast([NSNumber(value: try count(specification, from: stores, prepared: prepared))], specification)
+            return try cast(
+                [NSNumber(value: try count(specification, from: stores, prepared: prepared))],
+                specification
+            )
         case .managedObjectIDResultType:
             // Rows that are judged in memory may have to be read first. A row that cannot be read makes the fetch
             // fail.
             let ids = try failingWithReads {
-                try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared).ids()
+                try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared)
+                    .ids()
             }
             return try cast(ids, specification)
         case .managedObjectResultType:
             let objects = try failingWithReads {
-                try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared).objects()
+                try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared)
+                    .objects()
             }
             return try cast(objects, specification)
         case .dictionaryResultType: return try dictionaries(specification, from: stores, prepared: prepared)
@@ -104,7 +109,12 @@ extension NSManagedObjectContext {
         prepared: PreparedReads?
     ) throws -> Int {
         if DictionaryFetch.decidesCount(of: specification) {
-            return try DictionaryFetch(context: self, specification: specification, affected: stores, prepared: prepared).count()
+            return try DictionaryFetch(
+                context: self,
+                specification: specification,
+                affected: stores,
+                prepared: prepared
+            ).count()
         }
         return try failingWithReads {
             try ContextFetch(context: self, specification: specification, affected: stores, prepared: prepared).count()

@@ -110,7 +110,9 @@ struct PendingOverlay {
         let matching = try matching(
             before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil
         )
-        return plan.window(try plan.merged(unchanged, with: matching, reader: reader, as: { $0 }, object: { unchanged[$0] }))
+        return plan.window(
+            try plan.merged(unchanged, with: matching, reader: reader, as: { $0 }, object: { unchanged[$0] })
+        )
     }
 
     /// Adds the changes to the references that a store has returned.

@@ -130,13 +130,21 @@ package struct ChangeMessage: Sendable {
             case deleted
         }
 
+        /// A row of a coordinator.
+        ///
+        /// A store keeps its index if it is migrated, but each coordinator numbers its own stores.
+        private struct OwnedRow: Hashable {
+            let coordinator: ObjectIdentifier
+            let name: RowName
+        }
+
         private(set) var rows: [(change: Change, kind: Kind)] = []
-        private var positions: [RowName: Int] = [:]
+        private var positions: [OwnedRow: Int] = [:]
 
         mutating func record(_ change: Change, as kind: Kind) {
-            let name = RowName(change)
-            guard let position = positions[name] else {
-                positions[name] = rows.count
+            let row = OwnedRow(coordinator: change.store.owner, name: RowName(change))
+            guard let position = positions[row] else {
+                positions[row] = rows.count
                 return rows.append((change, kind))
             }
             // An update adds nothing to a row that was just inserted or deleted. The later change has the store in

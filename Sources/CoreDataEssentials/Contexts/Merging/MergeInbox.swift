@@ -73,7 +73,9 @@ final class MergeInbox: Sendable {
             isFollowing: Bool
         ) -> (message: ChangeMessage, waiters: [CheckedContinuation<Void, Never>]) {
             assert(!isEmpty, "CoreData: a block that merges what others have changed finds nothing.")
-            let message = ChangeMessage(coalescing: isFollowing ? followed.messages + requested.messages : requested.messages)
+            let message = ChangeMessage(
+                coalescing: isFollowing ? followed.messages + requested.messages : requested.messages
+            )
             defer { self = Waiting() }
             return (message, waiters)
         }

@@ -147,7 +147,12 @@ extension NSManagedObjectContext {
         let snapshots = visitParent(upward) { parent in
             loaded.map { object in
                 let id = object.key < 0 ? object.objectID : nil
-                return try? parent.snapshot(forKey: object.key, layout: object.layout, storeIndex: object.storeIndex, id: id)
+                return try? parent.snapshot(
+                    forKey: object.key,
+                    layout: object.layout,
+                    storeIndex: object.storeIndex,
+                    id: id
+                )
             }
         }
         var found: [ObjectIdentifier: Snapshot] = [:]

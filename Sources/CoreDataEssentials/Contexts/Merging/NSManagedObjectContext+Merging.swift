@@ -153,7 +153,10 @@ extension NSManagedObjectContext {
             } else if let id = change.temporaryID {
                 addToEvent(makeForeignFault(id, storeIndex: storeIndex), as: .eventInserted)
             } else {
-                addToEvent(makeFault(key: change.key, layout: change.layout, storeIndex: storeIndex), as: .eventInserted)
+                addToEvent(
+                    makeFault(key: change.key, layout: change.layout, storeIndex: storeIndex),
+                    as: .eventInserted
+                )
             }
         }
         var unknownRoots: Set<Int> = []

@@ -19,7 +19,9 @@ struct ShownSets {
 }
 
 extension [NSManagedObject] {
-    /// Whether both have the same objects in the same order. This compares addresses, and retains no object.
+    /// Whether both have the same objects in the same order.
+    ///
+    /// This compares addresses, and retains no object.
     fileprivate func hasSameObjects(as other: Self) -> Bool {
         guard count == other.count else { return false }
         return withUnsafeBytes { own in

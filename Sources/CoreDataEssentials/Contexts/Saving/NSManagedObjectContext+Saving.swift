@@ -252,7 +252,9 @@ struct ContextSave {
                 guard !conflicts.isEmpty else { return true }
                 context.reportToInstrument(.conflict, rows: conflicts.count)
                 for conflict in conflicts { plan.enterRow(conflict) }
-                try context.seeingNewest { try runResolution { try context.resolve(conflicts, before: before, attempt: attempt) } }
+                try context.seeingNewest {
+                    try runResolution { try context.resolve(conflicts, before: before, attempt: attempt) }
+                }
                 return false
             }
             if isDone { return markRestAsSaved() }

@@ -174,7 +174,9 @@ final class SavePlan {
     /// member.
     private func addToMany(of object: NSManagedObject, _ storeIndex: Int) throws {
         guard let extras = object.extras else { return }
-        if !object.flags.contains(.inserted), recordsHistory(storeIndex) { try addTouched(object, extras: extras, storeIndex: storeIndex) }
+        if !object.flags.contains(.inserted), recordsHistory(storeIndex) {
+            try addTouched(object, extras: extras, storeIndex: storeIndex)
+        }
         for index in extras.toMany.indices {
             guard let state = extras.toMany[index], state.hasChanges else { continue }
             let slot = object.layout.toMany[index]
@@ -317,7 +319,12 @@ final class SavePlan {
                 {
                     throw external(object, relationship: slot.name, destination: destination)
                 }
-                try requireOneStore(of: object, storeIndex: storeIndex, relationship: slot.name, destination: destination)
+                try requireOneStore(
+                    of: object,
+                    storeIndex: storeIndex,
+                    relationship: slot.name,
+                    destination: destination
+                )
             }
         }
     }
@@ -333,7 +340,9 @@ final class SavePlan {
         if other != storeIndex { throw external(object, relationship: name, destination: destination) }
     }
 
-    private func external(_ object: NSManagedObject, relationship name: String, destination: NSManagedObject) -> CocoaError {
+    private func external(_ object: NSManagedObject, relationship name: String, destination: NSManagedObject)
+        -> CocoaError
+    {
         CocoaError.described(
             .managedObjectExternalRelationship,
             userInfo: [

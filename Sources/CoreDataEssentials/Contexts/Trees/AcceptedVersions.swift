@@ -56,7 +56,9 @@ extension NSManagedObjectContext {
     final func acceptWritten(_ object: NSManagedObject) {
         guard downward.hasChildren, let row = object.current else { return }
         let name = RowName(object)
-        guard object.flags.isDisjoint(with: .inserted) else { return tree.acceptedVersions.accept(name, version: row.version) }
+        guard object.flags.isDisjoint(with: .inserted) else {
+            return tree.acceptedVersions.accept(name, version: row.version)
+        }
         guard let base = object.extras?.base, base.version != row.version else { return }
         tree.acceptedVersions.accept(name, version: row.version, basedOn: base.version)
     }

@@ -98,7 +98,12 @@ struct ChildSave {
             return known
         }
         let id = object.key < 0 ? object.objectID : nil
-        let found = try parent.snapshot(forKey: object.key, layout: object.layout, storeIndex: object.storeIndex, id: id)
+        let found = try parent.snapshot(
+            forKey: object.key,
+            layout: object.layout,
+            storeIndex: object.storeIndex,
+            id: id
+        )
         guard isLoaded else { return found.map { parent.registerForChild($0, isLoaded: false) } }
         guard let row = parent.startingRow(for: object, of: child, found?.row) else { return nil }
         if let found, row === found.row { return parent.registerForChild(found, isLoaded: true) }

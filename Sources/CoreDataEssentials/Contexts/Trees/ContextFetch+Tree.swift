@@ -15,14 +15,16 @@ extension ContextFetch {
             let stores = try stores.map { try parent.seen($0) }
             let quiet = QuietReads(parent)
             defer { quiet.end() }
-            return try body(ContextFetch(
-                context: parent,
-                specification: FetchSpecification(),
-                plan: plan,
-                stores: stores,
-                prepared: prepared,
-                quiet: quiet
-            ))
+            return try body(
+                ContextFetch(
+                    context: parent,
+                    specification: FetchSpecification(),
+                    plan: plan,
+                    stores: stores,
+                    prepared: prepared,
+                    quiet: quiet
+                )
+            )
         }
     }
 

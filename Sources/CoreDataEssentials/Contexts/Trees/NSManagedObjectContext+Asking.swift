@@ -7,9 +7,14 @@ extension NSManagedObjectContext {
     /// The parent's row of an object; `nil` if the parent has no such object, or has deleted it.
     final func parentRow(of object: NSManagedObject) throws -> Row? {
         let id = object.key < 0 ? object.objectID : nil
-        guard let found = try parentSnapshot(
-            forKey: object.key, layout: object.layout, storeIndex: object.storeIndex, id: id
-        ) else { return nil }
+        guard
+            let found = try parentSnapshot(
+                forKey: object.key,
+                layout: object.layout,
+                storeIndex: object.storeIndex,
+                id: id
+            )
+        else { return nil }
         return row(of: found, for: object)
     }
 
@@ -20,7 +25,9 @@ extension NSManagedObjectContext {
         id: NSManagedObjectID?
     ) throws -> Snapshot? {
         guard let upward else { return nil }
-        let found = try visitParent(upward) { try $0.snapshot(forKey: key, layout: layout, storeIndex: storeIndex, id: id) }
+        let found = try visitParent(upward) {
+            try $0.snapshot(forKey: key, layout: layout, storeIndex: storeIndex, id: id)
+        }
         if let found { learn(found.temporaries) }
         return found
     }
@@ -60,7 +67,14 @@ extension NSManagedObjectContext {
     final func existingObjectInTree(_ id: NSManagedObjectID, _ known: NSManagedObject?) throws -> NSManagedObject {
         let (key, store) = id.current
         let storeIndex = store.map { Int32($0.index) } ?? -1
-        guard let found = try parentSnapshot(forKey: key, layout: id.layout, storeIndex: storeIndex, id: key < 0 ? id : nil) else {
+        guard
+            let found = try parentSnapshot(
+                forKey: key,
+                layout: id.layout,
+                storeIndex: storeIndex,
+                id: key < 0 ? id : nil
+            )
+        else {
             throw Self.missing(id)
         }
         let object = known ?? object(of: found)

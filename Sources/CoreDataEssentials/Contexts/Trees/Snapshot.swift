@@ -70,9 +70,13 @@ extension NSManagedObjectContext {
         storeIndex: Int32,
         id: NSManagedObjectID?
     ) throws -> Snapshot? {
-        if let object = registered(childKey: key, layout: layout, storeIndex: storeIndex, id: id) { return try snapshot(of: object) }
+        if let object = registered(childKey: key, layout: layout, storeIndex: storeIndex, id: id) {
+            return try snapshot(of: object)
+        }
         if let upward {
-            return try visitParent(upward) { try $0.snapshot(forKey: key, layout: layout, storeIndex: storeIndex, id: id) }
+            return try visitParent(upward) {
+                try $0.snapshot(forKey: key, layout: layout, storeIndex: storeIndex, id: id)
+            }
         }
         guard let (key, store) = stored(childKey: key, storeIndex: storeIndex, id: id),
             let row = try newestRow(key: key, layout: layout, store: store, prefetched: nil)
@@ -89,8 +93,14 @@ extension NSManagedObjectContext {
     ) throws -> (members: [ObjectReference], temporaries: [NSManagedObjectID]) {
         let layout = layout(of: owner)
         guard let object = registered(childKey: owner.key, layout: layout, storeIndex: storeIndex, id: id) else {
-            if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex: storeIndex, id: id) } }
-            guard let (key, store) = stored(childKey: owner.key, storeIndex: storeIndex, id: id) else { return ([], []) }
+            if let upward {
+                return try visitParent(upward) {
+                    try $0.membersForChild(slot, of: owner, storeIndex: storeIndex, id: id)
+                }
+            }
+            guard let (key, store) = stored(childKey: owner.key, storeIndex: storeIndex, id: id) else {
+                return ([], [])
+            }
             let members = try members(
                 of: slot,
                 ownedBy: ObjectReference(key: key, entity: owner.entity),

@@ -31,7 +31,9 @@ struct UndoLog {
     }
 
     /// Notes the new key of a row that undo has brought back.
-    mutating func recordRevival(of old: Int64, as new: Int64, root: Int) { revivedKeys.record(old, as: new, root: root) }
+    mutating func recordRevival(of old: Int64, as new: Int64, root: Int) {
+        revivedKeys.record(old, as: new, root: root)
+    }
 
     /// Takes the records of the event, completes them with the present state, and ends the event.
     mutating func close() -> [UndoRecord] {

@@ -60,7 +60,8 @@ package enum WaitGraph {
                 return try body()
             }
         }
-        let held = begin(waitingFor: target, occupied: stack.occupied(duringOperation: entry == .ascent), visit: nil).held
+        let held = begin(waitingFor: target, occupied: stack.occupied(duringOperation: entry == .ascent), visit: nil)
+            .held
         return try queue.sync {
             gate?.enter()
             defer { gate?.leave() }
@@ -100,7 +101,8 @@ package enum WaitGraph {
         withoutActuallyEscaping(body) { body in
             let visit = Visit { parent.runTurn(.performAndWait, submitted: submitted, stack: $0, as: .ascent, body) }
             defer { visit.forget() }
-            guard !begin(waitingFor: parent, occupied: stack.occupied(duringOperation: true), visit: visit).isGranted else {
+            guard !begin(waitingFor: parent, occupied: stack.occupied(duringOperation: true), visit: visit).isGranted
+            else {
                 return borrow(parent, stack: stack, visit: visit)
             }
             if let gate = parent.gate {

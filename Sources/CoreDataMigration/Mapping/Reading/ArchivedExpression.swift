@@ -30,7 +30,8 @@ struct ArchivedExpression {
         } catch {
             throw ModelError(.malformed, "it is no archive")
         }
-        return try ArchivedExpression(archive: archive, values: ArchivedValues(archive), budget: ReadingBudget()).expression(archive.root)
+        return try ArchivedExpression(archive: archive, values: ArchivedValues(archive), budget: ReadingBudget())
+            .expression(archive.root)
     }
 
     /// The expression with a number.
@@ -50,7 +51,8 @@ struct ArchivedExpression {
         case "NSKeyPathExpression": return try keyPath(object, depth)
         case "NSFunctionExpression": return try function(object, depth)
         case "NSFetchRequestExpression": return try fetch(object, depth)
-        case "NSAggregateExpression": return NSExpression(forAggregate: try parts(of: object, field: "NSCollection", depth: depth))
+        case "NSAggregateExpression":
+            return NSExpression(forAggregate: try parts(of: object, field: "NSCollection", depth: depth))
         case "NSSetExpression": return try set(object, depth)
         case "NSTernaryExpression": return try conditional(object, depth)
         case "NSSubqueryExpression": return try subquery(object, depth)

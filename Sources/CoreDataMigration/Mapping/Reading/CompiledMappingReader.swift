@@ -57,10 +57,19 @@ struct CompiledMappingReader {
         }
         mapping.mappingType = type
         mapping.sourceEntityVersionHash = try hash(of: object, field: "NSSourceEntityVersionHash", mapping: name)
-        mapping.destinationEntityVersionHash = try hash(of: object, field: "NSDestinationEntityVersionHash", mapping: name)
+        mapping.destinationEntityVersionHash = try hash(
+            of: object,
+            field: "NSDestinationEntityVersionHash",
+            mapping: name
+        )
         mapping.entityMigrationPolicyClassName = text(object, "NSEntityMigrationPolicyClassName")
         mapping.userInfo = try userInfo(object, name)
-        mapping.sourceExpression = try expression(of: object, field: "NSSourceExpression", what: "the source expression", mapping: name)
+        mapping.sourceExpression = try expression(
+            of: object,
+            field: "NSSourceExpression",
+            what: "the source expression",
+            mapping: name
+        )
         mapping.attributeMappings = try properties(of: object, field: "NSAttributeMappings", mapping: name)
         mapping.relationshipMappings = try properties(of: object, field: "NSRelationshipMappings", mapping: name)
         return mapping
@@ -84,7 +93,12 @@ struct CompiledMappingReader {
             let property = NSPropertyMapping()
             property.name = text(member, "NSDestinationPropertyName")
             let what = "the value expression of \"\(property.name ?? "")\""
-            property.valueExpression = try expression(of: member, field: "NSValueExpression", what: what, mapping: mapping)
+            property.valueExpression = try expression(
+                of: member,
+                field: "NSValueExpression",
+                what: what,
+                mapping: mapping
+            )
             property.userInfo = try userInfo(member, mapping)
             properties.append(property)
         }
