@@ -57,9 +57,11 @@ def report(drawing, drawn, kept, results, reasons):
     caught = [fault for fault in tried if results.is_caught(fault, "nearest", "rest")]
     left = [fault for fault in tried if fault not in caught and "stress" in results.of(fault)]
     stressed = [fault for fault in left if results.is_caught(fault, "stress")]
-    lines += ["", score("Tests caught", len(caught), len(tried)), score("Stress caught of what they left", len(stressed), len(left))]
     if len(tried) < len(real):
-        lines.append(f"Not tried to the end yet: {len(real) - len(tried)}.")
+        # Faults that are caught end early, so the share of what has ended would be far too good.
+        lines += ["", f"No score yet: {len(caught)} caught, {len(tried) - len(caught)} survived, {len(real) - len(tried)} not tried to the end."]
+        return lines, True
+    lines += ["", score("Tests caught", len(caught), len(tried)), score("Stress caught of what they left", len(stressed), len(left))]
     once = [
         fault for fault in caught if not any(entry.get("again", True) for entry in results.of(fault).values() if entry["verdict"] != "passed")
     ]

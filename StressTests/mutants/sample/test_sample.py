@@ -227,6 +227,21 @@ class ReportTests(unittest.TestCase):
         with self.assertRaises(summary.EquivalentError):
             summary.equivalents("a\tb\tc\td\n")
 
+    def test_there_is_no_score_before_all_were_tried(self):
+        caught, open_one, survivor = (SimpleNamespace(digest=name, target="A", kind="k", title=name, number=1, text="", faulty="", source="s") for name in "cos")
+        drawing = SimpleNamespace(lines=3, skipped=0, library=SimpleNamespace(places=[1]))
+        with tempfile.TemporaryDirectory() as folder:
+            own = results.Results(1, "s", Path(folder))
+            own.note({"fault": "c", "phase": "nearest", "verdict": "failed", "seconds": 1, "by": []})
+            for phase in ("nearest", "rest"):
+                own.note({"fault": "s", "phase": phase, "verdict": "passed", "seconds": 1, "by": []})
+            all_of = [caught, open_one, survivor]
+            lines, _ = summary.report(drawing, all_of, all_of, own, {})
+            self.assertIn("No score yet: 1 caught, 1 survived, 1 not tried to the end.", lines)
+            self.assertFalse([line for line in lines if "%" in line])
+            lines, _ = summary.report(drawing, [caught, survivor], [caught, survivor], own, {})
+            self.assertTrue([line for line in lines if line.startswith("Tests caught: 1 of 2, 50 %")])
+
     def test_results_go_on_after_a_line_that_was_cut_off(self):
         with tempfile.TemporaryDirectory() as folder:
             own = results.Results(1, "s", Path(folder))
