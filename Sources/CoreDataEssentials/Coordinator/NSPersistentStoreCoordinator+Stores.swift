@@ -362,9 +362,9 @@ extension NSPersistentStoreCoordinator {
     /// been changed elsewhere. If the new one has another UUID, then programs that have the old one open get
     /// `persistentStoreOperation` (134070) from then on. For a moment this takes the space of the store twice.
     ///
-    /// If this coordinator has the destination open and the source is not another state of it, then the coordinator
-    /// removes the open store, replaces its file, and adds a new store with the same configuration and options at the
-    /// same URL. Objects of the removed store are saved nowhere. Read ``persistentStores`` anew afterwards.
+    /// If this coordinator has another store open at the destination, then it removes that store and replaces the file.
+    /// Then it adds a new store at the same URL, with the same configuration and options. Objects of the removed store
+    /// are saved nowhere. Read ``persistentStores`` anew afterwards.
     ///
     /// ```swift
     /// try coordinator.replacePersistentStore(at: newURL, withPersistentStoreFrom: oldURL, type: .sqlite)
@@ -376,13 +376,13 @@ extension NSPersistentStoreCoordinator {
     ///   - sourceURL: The store to copy.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) if the destination is open here as a store of another type or
-    ///   without a file, or `destinationOptions` are read-only; `persistentStoreIncompatibleVersionHash` (134100) if the
-    ///   destination is open here, the source has another version of the model, and the open store's options ask for no migration;
-    ///   `persistentStoreOpen` (134080) if the destination is open here, and so is a store with the source's UUID;
-    ///   `persistentStoreInvalidType` (134000) if stores of that type cannot be replaced; and errors of either file.
-    ///   The open store is still open, or open again, after each of these. If the contents were replaced and cannot be
-    ///   opened, as when their migration fails, then the error of that is thrown, and the store is not open.
+    /// - Throws: `persistentStoreInvalidType` (134000) if stores of that type cannot be replaced,
+    ///   `persistentStoreOperation` (134070) if `destinationOptions` are read-only, and errors of either file. If the
+    ///   destination is open here, then also `persistentStoreOperation` if that store has another type or no file,
+    ///   `persistentStoreIncompatibleVersionHash` (134100) if the source has another version of the model and the open
+    ///   store's options ask for no migration, and `persistentStoreOpen` (134080) if a store with the source's UUID is
+    ///   open here. The store is open after each of these errors. If the new contents cannot be opened, for example
+    ///   because their migration fails, then that error is thrown and the store is not open.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -400,7 +400,7 @@ extension NSPersistentStoreCoordinator {
         guard [.sqlite, .binary].contains(sourceType),
             !StoreOption.flag(destinationOptions?[NSReadOnlyPersistentStoreOption]),
             let open = openStore(at: destinationURL)?.store,
-            try !isOpen(destinationURL, asAnotherStateOf: sourceURL, sourceType)
+            try !isOpen(destinationURL, asAnotherStateOf: sourceURL, sourceType, sourceOptions)
         else { return try replace() }
         guard FilePlace(destinationURL) != FilePlace(sourceURL) else { return }
         // Contexts hold rows by keys, which mean other objects in another store: the open store makes way for a new one.
@@ -495,12 +495,13 @@ extension NSPersistentStoreCoordinator {
     private func isOpen(
         _ destination: URL,
         asAnotherStateOf source: URL,
-        _ type: NSPersistentStore.StoreType
+        _ type: NSPersistentStore.StoreType,
+        _ options: [AnyHashable: Any]?
     ) throws -> Bool {
         // Only such an engine can distinguish rows that were read before from the rows that are there now.
         guard let open = openStore(at: destination), open.rows.versionForm == .offset, open.store.type == type.rawValue
         else { return false }
-        let metadata = try Self.metadataForPersistentStore(type: type, at: source)
+        let metadata = try Self.metadataForPersistentStore(type: type, at: source, options: options)
         let hashes = metadata[NSStoreModelVersionHashesKey] as? [String: Data]
         return metadata[NSStoreUUIDKey] as? String == open.store.identifier
             && hashes == open.store.metadata[NSStoreModelVersionHashesKey] as? [String: Data]

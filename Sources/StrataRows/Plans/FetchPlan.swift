@@ -17,7 +17,10 @@ package struct FetchPlan {
     /// The most rows; 0 for no limit.
     package let limit: Int
     package let offset: Int
-    /// Which one of a request's plans this is.
+    /// Distinguishes the plans that one request leads to.
+    ///
+    /// A prepared read is found by it. A plan with another predicate, order or limit that is made for such reads needs
+    /// another identity.
     package internal(set) var identity = Identity.whole
     /// The number by which the predicate identifies the objects of the store; 0 if there can be none.
     package var storeNumber = 0

@@ -15,9 +15,9 @@ struct BenchOptions {
     ///
     /// They should lie on the disk that is to be measured.
     var folder = FileManager.default.temporaryDirectory.path
-    /// What the caches hold when the time of a run begins.
+    /// The contents of the caches when the time of a run begins.
     var caches = CacheState.reopened
-    /// How many properties the rows have.
+    /// The number of properties of the rows.
     var width = RowWidth.narrow
     /// Whether the raw side is measured with SQLite's own settings as well.
     var measuresDefaults = true

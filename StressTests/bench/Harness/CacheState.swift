@@ -1,8 +1,8 @@
-/// What the caches hold when the time of a run begins.
+/// The contents of the caches when the time of a run begins.
 ///
 /// The file itself is always in the cache of the system, so that the disk is not measured.
 enum CacheState: String, CaseIterable {
-    /// Each run has a process of its own, which has done nothing but open the database.
+    /// Each run has a new process, which has only opened the database.
     case cold
     /// All runs are in one process, and each opens the database anew.
     case reopened

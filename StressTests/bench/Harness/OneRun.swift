@@ -1,6 +1,6 @@
 import Foundation
 
-/// One run of a workload on one side, in a process of its own.
+/// One run of a workload on one side, in a separate process.
 struct OneRun {
     /// The sides by their names on the command line.
     static var sides: [(name: String, side: any Side.Type)] {
@@ -32,6 +32,6 @@ struct OneRun {
         peakMemory = numbers[2]
     }
 
-    /// What the process prints: the nanoseconds, the checksum and the peak of its memory.
+    /// The output of the process: the nanoseconds, the checksum and the peak of its memory.
     var line: String { "\(Int(sample.duration / .nanoseconds(1))) \(sample.checksum) \(peakMemory)" }
 }

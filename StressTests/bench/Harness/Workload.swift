@@ -121,7 +121,7 @@ extension Workload {
         }
     }
 
-    /// Whether the raw side's settings matter: it works on a database of its own, in this process.
+    /// Whether the raw side opens a database in this process, so that its settings matter.
     var opensRawDatabase: Bool {
         switch self {
         case .childSave, .insertHistory, .changeHistory, .migrateInPlace, .migrateInFront, .migrateByPolicy,

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What one form of reading takes.
+/// The durations of one form of reading.
 struct NorthwindFigures {
     let form: NorthwindForm
     let durations: [Duration]

@@ -11,10 +11,10 @@ enum RawSettings {
     /// The database in the folder of a run; each of the settings has its own, as some are fixed when a file is made.
     var fileName: String { self == .same ? "raw.sqlite" : "raw-defaults.sqlite" }
 
-    /// What a connection runs before its journal mode is set, which writes the first page.
+    /// The statements of a connection before its journal mode is set, which writes the first page.
     var whenMade: String { self == .same ? "PRAGMA page_size = 4096; PRAGMA auto_vacuum = 2" : "" }
 
-    /// What each connection runs.
+    /// The statements of each connection.
     ///
     /// These are the values of `PoolOptions`, whose connections for reading have a smaller page cache. No connection
     /// maps the file.
@@ -27,7 +27,7 @@ enum RawSettings {
     }
 }
 
-/// What a connection of the raw side is for.
+/// The purpose of a connection of the raw side.
 enum RawUse {
     case reading
     case writing

@@ -46,7 +46,7 @@ struct FollowerPlaceTests {
         }
         expectEqual(seen, ["first 2", "last 4", "middle 3"])
         expectEqual(follower.token, stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
-        // What comes after that is read as well.
+        // Later transactions are read as well.
         try other.performAndWait {
             try other.all(City.self).first { $0.name == "first" }?.population = 5
             try other.save()

@@ -25,7 +25,7 @@ struct ChangeMessageTests {
         return ChangeMessage.Change(key: id.current.key, layout: id.layout, store: store)
     }
 
-    /// What a message names, as texts.
+    /// The rows that a message names, as texts.
     private func named(_ message: ChangeMessage) -> [String] {
         let lists = [("inserted", message.inserted), ("updated", message.updated), ("deleted", message.deleted)]
         return lists.flatMap { word, changes in changes.map { "\(word) \($0.layout.entity.name ?? "") \($0.key)" } }
@@ -65,6 +65,23 @@ struct ChangeMessageTests {
         expectEqual(changes[0].key, changes[1].key, "the test needs equal keys")
         let all = ChangeMessage(coalescing: [message(.deleted, [changes[0]]), message(.inserted, [changes[1]])])
         expect(all.inserted.count == 1 && all.deleted.count == 1)
+    }
+
+    @Test func `a row of a store that was migrated is named once, in the new store`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity()
+        let before = try changeOf(id, stack)
+        let store = try require(stack.coordinator.persistentStores.first)
+        let target = stack.folder.appendingPathComponent("moved.sqlite")
+        try stack.coordinator.migratePersistentStore(store, to: target, type: .sqlite)
+        let after = try changeOf(id, stack)
+        expectEqual(before.key, after.key)
+
+        for event in [Event.updated, .deleted] {
+            let all = ChangeMessage(coalescing: [message(.updated, [before]), message(event, [after])])
+            expectEqual(named(all), ["\(event.rawValue) City \(after.key)"])
+            expect((all.updated + all.deleted).allSatisfy { $0.store === after.store })
+        }
     }
 
     // MARK: - What contexts show

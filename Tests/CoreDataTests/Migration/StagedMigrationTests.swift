@@ -193,7 +193,7 @@ struct StagedMigrationTests {
         }
     }
 
-    /// What a handler does with the data of an item.
+    /// The action of a handler on the data of an item.
     enum Deed: CaseIterable { case replace, clear, delete, fail, keep }
 
     @Test(arguments: Deed.allCases, [true, false])

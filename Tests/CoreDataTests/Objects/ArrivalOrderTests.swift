@@ -9,7 +9,7 @@ import Testing
 /// read.
 @Suite("Members that come to an ordered relationship that is not read")
 struct ArrivalOrderTests {
-    /// What happens between the arrivals and the first read.
+    /// An event between the arrivals and the first read.
     enum Event: CaseIterable {
         case nothing, endOfEvent, permanentIDs, someIDs, ownerIsRead, ownerIsRefreshed, save, childSave
     }

@@ -64,7 +64,7 @@ extension NSManagedObjectContext {
 extension NSPersistentStoreCoordinator {
     /// The state of a store.
     ///
-    /// A new coordinator reads what is stored. What this coordinator shows in a new context has to be the same.
+    /// A new coordinator reads the stored state. A new context of this coordinator has to show the same.
     ///
     /// - Parameter store: The store; `nil` for the only one.
     /// - Returns: The state.

@@ -3,7 +3,7 @@ import Foundation
 /// The sets of objects that a save has put into notifications so far.
 ///
 /// The event that ends when a save begins and the save itself mostly have the same objects. Their notifications then
-/// share a set, as hashing each object a second time would take a tenth of a large save.
+/// share a set, so that no object is hashed twice.
 ///
 /// Confined to the context's queue.
 struct ShownSets {
