@@ -53,11 +53,16 @@ enum Bench {
         var comparisons: [Comparison] = []
         let defaults = options.measuresDefaults ? RawDefaultsSide.self : nil
         let harness = Harness(options: options, raw: RawSide.self, rawDefaults: defaults, framework: FrameworkSide.self)
+        // If a workload fails, then the figures of the others are still printed.
+        defer { if !comparisons.isEmpty { show(comparisons, options) } }
         try harness.run { comparison in
             comparisons.append(comparison)
             FileHandle.standardError.write(Data("\(comparison.workload.name) done\n".utf8))
             if let path = options.json { try append(comparison.json, to: path) }
         }
+    }
+
+    private static func show(_ comparisons: [Comparison], _ options: BenchOptions) {
         let caches = options.caches
         print("\(options.rows) rows of \(options.width.properties) properties")
         print("medians of \(options.runs) runs, caches \(caches.rawValue): \(caches.summary)")

@@ -64,7 +64,11 @@ extension FrameworkSide {
     }
 
     private static var migrating: [AnyHashable: Any] {
-        [NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true]
+        [
+            NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
+            // W22 removes an attribute, with its values.
+            NSPersistentStoreAllowsLossyMigrationOption: true,
+        ]
     }
 
     private static func rows(_ path: String, _ model: NSManagedObjectModel) throws -> Int {
