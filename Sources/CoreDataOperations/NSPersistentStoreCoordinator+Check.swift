@@ -28,9 +28,9 @@ extension NSPersistentStoreCoordinator {
     /// Checks whether the stores answer; for the health check of a server.
     ///
     /// It reads one row of each store's metadata, on a connection of its pool, so it fails if no connection is free or
-    /// the file is missing or damaged. It also fails if a SQLite store may be written to and lies on a volume without
-    /// free space (less than 64 KiB), because saves fail there. It takes no write lock. It returns or throws by the
-    /// time limit, whatever the stores do. May be called on any thread.
+    /// the file is missing or damaged. It also fails if a SQLite or binary store may be written to and lies on a volume
+    /// without free space (less than 64 KiB), because saves fail there. It takes no write lock. It returns or throws by
+    /// the time limit, whatever the stores do. May be called on any thread.
     ///
     /// ```swift
     /// // GET /health
@@ -91,6 +91,7 @@ extension OpenStore {
                 forPath: url.deletingLastPathComponent().path
             )
             free = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
+            try store.requireRoom(free: free, of: (attributes?[.systemSize] as? NSNumber)?.intValue)
         }
         return StoreCheck(
             identifier: store.identifier,
@@ -98,5 +99,29 @@ extension OpenStore {
             duration: .now - start,
             freeBytes: free
         )
+    }
+}
+
+extension NSPersistentStore {
+    /// Refuses a volume on which a save of a binary store fails, because each save writes a new file.
+    ///
+    /// The engine of a SQLite store checks its volume itself.
+    ///
+    /// - Parameters:
+    ///   - free: The number of free bytes on the volume; `nil` if it is not known.
+    ///   - size: The total number of bytes of the volume; 0 or `nil` if it is not known.
+    /// - Throws: `fileWriteOutOfSpace` (640).
+    func requireRoom(free: Int?, of size: Int?) throws {
+        guard type == NSBinaryStoreType, !isReadOnly, let url, let free, free < 64 << 10, let size, size > 0 else {
+            return
+        }
+        throw CocoaError.described(
+            .fileWriteOutOfSpace,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) cannot be saved: there is no space left on the volume (\(free) bytes are free).",
+                NSFilePathErrorKey: url.path,
+            ]
+        ).marked(.environment)
     }
 }

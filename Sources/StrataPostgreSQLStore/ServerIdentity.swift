@@ -22,7 +22,20 @@ enum ServerIdentity {
     /// The start time of the server.
     private static let start = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::text"
 
-    /// The start time of the server, and its own processes, all of which end when one process crashes.
+    /// The number of the database, which differs from that of an earlier database of the same name.
+    private static let database = """
+        (SELECT oid::bigint FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+        """
+
+    /// The number of the table with the store's metadata, which differs from that of an earlier table of the same name;
+    /// null if there is no such table.
+    private static let table = """
+        (SELECT c.oid::bigint FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.relname = 'strata_store' AND n.nspname = pg_catalog.current_schema())
+        """
+
+    /// The start time of the server, and its own processes, all of which end when one process crashes; and the database
+    /// and the store in it.
     ///
     /// Any role may see the numbers of these processes.
     private static let run = [
@@ -30,6 +43,7 @@ enum ServerIdentity {
         """
         (SELECT pg_catalog.array_agg(pid::bigint) FROM pg_catalog.pg_stat_activity WHERE datid IS NULL AND usesysid IS NULL)
         """,
+        database, table,
     ]
 
     /// Asks a new session, and notes its answers; facts that the server does not report stay unknown.
@@ -52,10 +66,10 @@ enum ServerIdentity {
     /// The facts by which each transaction behind a pooler notices another server; empty if the server did not report
     /// them to a connection.
     ///
-    /// A pooler keeps the connections of its clients when the server is started again, or when another server replaces
-    /// it. A crash of a single process of the server is not noticed.
+    /// A pooler keeps the connections of its clients when the server is started again, or when another server or
+    /// database replaces it. A crash of a single process of the server is not noticed.
     static func columns(behind connection: Connection) -> [String] {
-        connection.timeline == nil || connection.serverRun == nil ? [] : [timeline, start]
+        connection.timeline == nil || connection.serverRun == nil ? [] : [timeline, start, database]
     }
 
     /// Ensures that a pooler still leads to the server that the connection has reached first, in the same run.
@@ -67,14 +81,15 @@ enum ServerIdentity {
         guard !columns.isEmpty else { return }
         let answer = try connection.query("SELECT \(columns.joined(separator: ", "))")
         if answer.rowCount == 1, timeline(answer[0], 0) == connection.timeline,
-            answer[0].optionalString(1) == connection.serverRun?.start
+            answer[0].optionalString(1) == connection.serverRun?.start,
+            answer[0].optionalInt64(2) == connection.serverRun?.database
         {
             return
         }
         connection.giveUp()
         throw PostgreSQLError(
             .connection,
-            "the pooler leads to another server than before, or the server was started again"
+            "the pooler leads to another server or database than before, or the server was started again"
         )
     }
 
@@ -96,6 +111,11 @@ enum ServerIdentity {
 
     private static func run(_ row: ResultRow, _ column: Int) -> ServerRun? {
         guard let start = row.optionalString(column), !row.isNull(column + 1) else { return nil }
-        return ServerRun(start: start, processes: Set(row.int64s(column + 1)))
+        return ServerRun(
+            start: start,
+            processes: Set(row.int64s(column + 1)),
+            database: row.optionalInt64(column + 2),
+            table: row.optionalInt64(column + 3)
+        )
     }
 }

@@ -6,6 +6,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import CoreDataOperations
+
 @Suite("Statistics")
 struct StatisticsTests {
     @Test(arguments: StoreKind.allCases)
@@ -139,6 +141,33 @@ struct CheckTests {
         gate.open()
         try await expectEqual(found, 10)
         try await expectEqual(stack.coordinator.check(within: .seconds(20)).count, 1)
+    }
+
+    @Test func `a binary store that is written to fails the check on a full volume`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let url = folder.appendingPathComponent("guide.binary")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .binary, at: url)
+        let error = try require(expectThrows(CocoaError.self) { try store.requireRoom(free: 1000, of: 1 << 30) })
+        expectEqual(error.code, .fileWriteOutOfSpace)
+        expectEqual(CoreDataFailure(error), .environment)
+        expectEqual(error.userInfo[NSFilePathErrorKey] as? String, url.path)
+        // There is room, or the system does not report how much there is.
+        try store.requireRoom(free: 1 << 20, of: 1 << 30)
+        try store.requireRoom(free: 0, of: 0)
+        try store.requireRoom(free: nil, of: nil)
+        let checks = try await coordinator.check()
+        expect(checks.count == 1 && checks[0].freeBytes != nil)
+        try coordinator.remove(store)
+
+        let readOnly = try coordinator.addPersistentStore(
+            type: .binary,
+            at: url,
+            options: [NSReadOnlyPersistentStoreOption: true]
+        )
+        try readOnly.requireRoom(free: 0, of: 1 << 30)
     }
 
     @Test func `a coordinator without stores, and one that is closed, are not well`() async throws {

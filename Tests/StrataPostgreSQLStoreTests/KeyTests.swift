@@ -97,7 +97,8 @@ struct KeyTests {
         let keys = try replica.connection().query("SELECT strata_id FROM city ORDER BY name DESC").rows.map {
             $0.int64(0)
         }
-        expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
+        // The second key is of the range of the new timeline.
+        expect(keys.count == 2 && keys[0] < 1 << 40 && keys[1] > 1 << 40, "\(keys)")
     }
 
     @Test func `a new row whose key another program has used gets another one`() throws {

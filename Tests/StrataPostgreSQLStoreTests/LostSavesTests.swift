@@ -201,6 +201,32 @@ struct LostSavesTests {
         try expectEqual(stack.name(id), "Rome")
     }
 
+    /// A copy of a database is made and put back under the name of the database, while a process has a store in it open.
+    @Test(arguments: [true, false])
+    func `what is read after a copy has replaced the database is what the copy says`(history: Bool) throws {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let stack = try ServerStack(server.url, history: history)
+        try stack.insert("Rome")
+        let other = server.url.absoluteString.replacingOccurrences(of: ":///strata?", with: ":///postgres?")
+        let session = try Connection.open(try ConnectionTarget(try require(URL(string: other))), timeout: 60)
+        // A database with sessions cannot be copied.
+        try session.command("ALTER DATABASE strata ALLOW_CONNECTIONS false")
+        try session.command("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'strata'")
+        try session.command("CREATE DATABASE copy TEMPLATE strata")
+        try session.command("ALTER DATABASE strata ALLOW_CONNECTIONS true")
+        try stack.rename("Lost")
+        let id = try stack.city()
+        try expectEqual(stack.name(id), "Lost")
+
+        try session.command("DROP DATABASE strata WITH (FORCE)")
+        try session.command("ALTER DATABASE copy RENAME TO strata")
+        try expectEqual(stack.cities(), ["Rome"])
+        try expectEqual(stack.name(id), "Rome")
+        // The sequence gives the keys again that the process had drawn from it.
+        try stack.insert("Oslo")
+        try expectEqual(PostgreSQLStore.problems(at: server.url, GuideModel.make()), [])
+    }
+
     @Test func `who follows a history learns that its server was started again, though its last number is the same`()
         throws
     {

@@ -6,9 +6,6 @@ import StrataLocks
 import StrataPredicates
 import StrataRows
 
-#if FaultPoints
-#endif
-
 /// Option: a Boolean; an inferred migration of the store may lose data.
 ///
 /// It may drop rows and values for which the new version of the model has no place, and may lead back to a version that
