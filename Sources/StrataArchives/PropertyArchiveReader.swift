@@ -76,7 +76,8 @@ package struct PropertyArchiveReader {
         case "NSURL": return url(object, depth)
         default:
             if let value = Self.leaf(object, name) { return Known(value: value, size: 1) }
-            return foreign(object, name, depth)
+            // Foundation would make a value of damaged parts, such as a date that is no number.
+            return Self.leafNames.contains(name) ? nil : foreign(object, name, depth)
         }
     }
 
@@ -95,7 +96,12 @@ package struct PropertyArchiveReader {
         }
     }
 
-    /// A value whose class contains no other objects.
+    private static let leafNames: Set = [
+        "NSNull", "NSString", "NSMutableString", "NSData", "NSMutableData", "NSDate", "NSUUID", "NSNumber",
+        "NSDecimalNumber", "NSDecimalNumberPlaceholder",
+    ]
+
+    /// A value whose class contains no other objects; `nil` if its parts do not fit, and for all other classes.
     private static func leaf(_ object: KeyedArchive.Object, _ name: String) -> Any? {
         switch name {
         case "NSNull": return NSNull()

@@ -12,7 +12,8 @@ import Glibc
 final class FileEvents: Sendable {
     /// Identifies a watch, so that its caller can end it.
     struct Token: Sendable {
-        fileprivate let watch: Int32
+        /// The kernel's number of the file.
+        let watch: Int32
         fileprivate let number: Int
     }
 

@@ -181,6 +181,28 @@ struct InstrumentTests {
         expect(log.all.isEmpty && stack.coordinator.instrument == nil)
     }
 
+    @Test func `coordinators that come and go take no events from the instrument of another`() throws {
+        let stack = try Stack(.memory, log)
+        for hasInstrument in [false, false, true, false] {
+            let other = try Stack(.memory, model: GuideModel.make())
+            if hasInstrument { other.coordinator.instrument = EventLog() }
+            // Setting one that is not there, or is there already, changes nothing.
+            other.coordinator.instrument = other.coordinator.instrument
+        }
+        for index in 1...3 { try stack.addCities(["city \(index)"]) }
+        expectEqual(log.of(.save).count, 3)
+        // The last one that is removed leaves the others.
+        let second = EventLog()
+        do {
+            let other = try Stack(.memory, second)
+            try other.addCities(["Faro"])
+            other.coordinator.instrument = nil
+            other.coordinator.instrument = nil
+        }
+        try stack.addCities(["Porto"])
+        expect(log.of(.save).count == 4 && second.of(.save).count == 1)
+    }
+
     @Test func `several instruments get events in their order`() {
         let second = EventLog()
         CoreDataInstruments(log, second).record(CoreDataEvent(kind: .save, rows: 3))

@@ -121,6 +121,21 @@ struct RemoteChangeTests {
         try recorder.wait { try Self.cityCount(stack.coordinator) == 1 }
     }
 
+    @Test func `a save is not posted again while nothing else is written`() throws {
+        let stack = try stack()
+        let recorder = RemoteChangeRecorder(stack.coordinator)
+        try Self.insertCity(stack.context())
+        _ = try recorder.next()
+        // All quick looks after a write happen within half a second. Then there is one look in each second.
+        Thread.sleep(forTimeInterval: 0.6)
+        let count = recorder.count
+        Thread.sleep(forTimeInterval: 1.5)
+        expectEqual(recorder.count, count)
+
+        try Self.insertCity(stack.context())
+        try recorder.wait { recorder.count > count }
+    }
+
     @Test func `nothing is posted without the option`() throws {
         let stack = try Stack(.database)
         let follower = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
@@ -253,6 +268,45 @@ struct CommitWatcherTests {
         }
         watcher.stop()
         try foreign.execute("INSERT INTO number VALUES (9)")
+        expect(!calls.comes(within: 0.1))
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func `a commit is reported once, however often the watcher looks afterwards`(
+        _ usesEvents: Bool,
+        _ isForeign: Bool
+    ) throws {
+        var pace = CommitWatcher.Pace()
+        pace.usesEvents = usesEvents
+        pace.polling = 0.01
+        pace.idle = 0.01
+        let calls = Calls()
+        let watcher = try CommitWatcher(pool, pace: pace) { calls.note() }
+        let foreign = try Connection(path: folder.store.url.path, access: .readWrite)
+        for number in 1...3 {
+            if isForeign {
+                try foreign.execute("INSERT INTO number VALUES (\(number))")
+            } else {
+                try pool.write { try $0.run(SQL("INSERT INTO number VALUES (\(number))")) }
+            }
+            expect(calls.comes())
+            expect(!calls.comes(within: 0.1))
+            expectEqual(calls.count.load(ordering: .sequentiallyConsistent), number)
+        }
+        watcher.stop()
+    }
+
+    @Test func `commits to a database in memory are reported once`() throws {
+        let pool = try ConnectionPool(.memory)
+        let calls = Calls()
+        let watcher = try CommitWatcher(pool) { calls.note() }
+        for number in ["n", "m"] {
+            try pool.write { try $0.execute("CREATE TABLE \(number) (x)") }
+            expect(calls.comes())
+            expect(!calls.comes(within: 0.1))
+        }
+        watcher.stop()
+        try pool.write { try $0.execute("CREATE TABLE last (x)") }
         expect(!calls.comes(within: 0.1))
     }
 

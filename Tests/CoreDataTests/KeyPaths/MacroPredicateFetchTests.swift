@@ -27,6 +27,54 @@ struct MacroPredicateFetchTests {
         }
     }
 
+    /// Values that are missing because another value is, although they have nothing to do with it.
+    private static let conditional = [
+        MacroCase(
+            "name of those with a city, or a",
+            #Predicate { venue in (venue.city.flatMap { city in venue.name } ?? "a") == "a" }
+        ),
+        MacroCase(
+            "price of those with a name, or 3",
+            #Predicate { venue in (venue.name.flatMap { name in venue.price } ?? 3) == 3 }
+        ),
+        MacroCase(
+            "price of those with a name and a city, or 4",
+            #Predicate { venue in
+                (venue.name.flatMap { name in venue.city.flatMap { city in venue.price } } ?? 4) > 3
+            }
+        ),
+        MacroCase(
+            "favorites of those with a city, or true",
+            #Predicate { venue in venue.city.flatMap { city in venue.favorite } ?? true }
+        ),
+    ]
+
+    @Test(arguments: conditional, StoreKind.allCases)
+    func `a default stands in for a value that depends on the presence of another`(
+        _ example: MacroCase,
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let venues = FilledGuide.fill(context)
+            let homeless = Venue(context: context)
+            homeless.name = "b"
+            homeless.price = 7
+            let nameless = Venue(context: context)
+            nameless.price = 7
+            try context.save()
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.predicate = try NSPredicate(translating: example.predicate)
+            let found = Set(try context.fetch(request))
+            for venue in venues + [homeless, nameless] {
+                let expected = try example.predicate.evaluate(venue)
+                expectEqual(found.contains(venue), expected, "\(venue.note ?? "")")
+                expectEqual(request.predicate?.evaluate(with: venue), expected, "\(venue.note ?? "")")
+            }
+        }
+    }
+
     @Test(arguments: MacroCase.all)
     func `unsaved objects are found as well`(_ example: MacroCase) throws {
         let stack = try Stack(.memory)

@@ -562,6 +562,56 @@ struct InPlaceAttributeTests {
         try expectEqual(store.problems(v2), [])
     }
 
+    @Test(arguments: [true, false])
+    func `m031 m036 objects get the default of every type as a new object does`(_ wasThere: Bool) throws {
+        let types: [(name: String, type: NSAttributeDescription.AttributeType, value: Any)] = [
+            ("small", .integer16, Int16(-7)), ("medium", .integer32, Int32.max), ("large", .integer64, Int64.min + 1),
+            ("fraction", .double, 0.1), ("short", .float, Float(1.5)), ("truth", .boolean, true),
+            ("text", .string, "ä' \" \\ $1 ? :a"), ("time", .date, Date(timeIntervalSinceReferenceDate: -1.5)),
+            ("bytes", .binaryData, Data([1, 0, 255])), ("price", .decimal, NSDecimalNumber(string: "-0.25")),
+            ("whole", .decimal, NSDecimalNumber(string: "12")), ("place", .uri, URL(fileURLWithPath: "/a")),
+            ("id", .uuid, UUID(uuid: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 255))),
+        ]
+        // Either the attributes are new, or they were optional and the objects had no value.
+        func model(isNew: Bool) -> NSManagedObjectModel {
+            let model = ModelSketch.model("A: n String")
+            guard isNew || wasThere else { return model }
+            for (name, type, value) in types {
+                let attribute = NSAttributeDescription()
+                attribute.name = name
+                attribute.type = type
+                attribute.isOptional = !isNew
+                if isNew { attribute.defaultValue = value }
+                model.entities[0].properties.append(attribute)
+            }
+            return model
+        }
+        func described(_ value: Any?) -> String {
+            switch value {
+            case let data as Data: "\([UInt8](data))"
+            case let value?: "\(value)"
+            case nil: "-"
+            }
+        }
+        let store = try AgingStore(.migrating)
+        try store.use(model(isNew: false)) { context in
+            context.make("A", "a1")
+            try context.save()
+        }
+        try store.use(model(isNew: true)) { context in
+            context.make("A", "a2")
+            try context.save()
+            context.reset()
+            let shown = try context.all("A").map { object in
+                types.map { "\($0.name) \(described(object.value(forKey: $0.name)))" }
+            }
+            expectEqual(shown.count, 2)
+            expectEqual(shown.first, shown.last)
+            expect(shown.joined().allSatisfy { !$0.hasSuffix(" -") }, "\(shown)")
+        }
+        try expectEqual(store.problems(model(isNew: true)), [])
+    }
+
     @Test func `m036 m069 a default that makes objects alike is an error that names them`() throws {
         let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model("A: n String, code Int32 | unique code")) { context in

@@ -206,7 +206,46 @@ struct InPlaceRelationshipTests {
             },
             expected: ["B b1 xs={x1 x2}", "C a1 xs={x1}", "X x1 as={a1} bs={b1}", "X x2 as={} bs={b1}"]
         ),
+        Change(
+            title: "m082 references to one of several entities stay where the numbers do",
+            old: "B: n String, p -> P\nP: n String\nQ(P):\nR(P):",
+            new: "B: n String, p -> P, x Int16\nP: n String\nQ(P):\nR(P):",
+            fill: Self.pointers,
+            expected: ["B b1 p=p1 x=-", "B b2 p=q1 x=-", "B b3 p=r1 x=-", "B b4 p=- x=-", "P p1", "Q q1", "R r1"]
+        ),
+        Change(
+            title: "m082 references to one of several entities follow their numbers",
+            old: "B: n String, p -> P\nP: n String\nQ(P):\nR(P):",
+            new: "A: n String\nB: n String, p -> P\nP: n String\nQ(P):\nR(P):",
+            fill: Self.pointers,
+            expected: ["B b1 p=p1", "B b2 p=q1", "B b3 p=r1", "B b4 p=-", "P p1", "Q q1", "R r1"]
+        ),
+        Change(
+            title: "m082 references follow entities that trade their numbers",
+            old: "B: n String, p -> P\nP: n String\nQ(P):\nR(P):",
+            new: "B: n String, p -> P\nO(P){R}:\nP: n String\nQ(P):",
+            fill: Self.pointers,
+            expected: ["B b1 p=p1", "B b2 p=q1", "B b3 p=r1", "B b4 p=-", "O r1", "P p1", "Q q1"]
+        ),
+        Change(
+            title: "m082 ordered members and pairs of several entities follow their numbers",
+            old: "B: n String, ps =>> P/bs\nP: n String, bs ->> B/ps\nQ(P):",
+            new: "A: n String\nB: n String, ps =>> P/bs\nP: n String, bs ->> B/ps\nQ(P):",
+            fill: {
+                let (p1, q1) = ($0.make("P", "p1"), $0.make("Q", "q1"))
+                $0.make("B", "b1", ["ps": NSOrderedSet(array: [q1, p1])])
+            },
+            expected: ["B b1 ps=[q1 p1]", "P p1 bs={b1}", "Q q1 bs={b1}"]
+        ),
     ]
+
+    /// Makes an object for each entity that a relationship may lead to, one that leads to each, and one that leads nowhere.
+    private static func pointers(_ context: NSManagedObjectContext) {
+        for (number, target) in ["P", "Q", "R"].enumerated() {
+            context.make("B", "b\(number + 1)", ["p": context.make(target, "\(target.lowercased())1")])
+        }
+        context.make("B", "b4")
+    }
 
     @Test(arguments: changes)
     func `the objects show the same relationships in their new form`(_ change: Change) throws {

@@ -252,6 +252,38 @@ struct MigrationOpeningTests {
         try expectEqual(store.problems(model), [])
     }
 
+    @Test func `m124 the history names the same properties, beside relationships to one entity and to several`() throws {
+        let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
+        let targets = "H: n String\nP: n String\nQ(P):\n"
+        let store = try AgingStore()
+        let first = ModelSketch.model(targets + "B: n String, home -> H, link -> P, x Int16, y Int16")
+        try store.use(first, options) { context in
+            let b = context.make("B", "b1")
+            let values: [(String, Any)] = [
+                ("home", context.make("H", "h1")), ("link", context.make("Q", "q1")), ("x", 1), ("y", 2), ("n", "b2"),
+            ]
+            try context.save()
+            for (name, value) in values {
+                b.setValue(value, forKey: name)
+                try context.save()
+            }
+        }
+        let model = ModelSketch.model(
+            "A: n String\n" + targets + "B: n String, aim -> P, home -> H, place{link} -> P, w Int16, x Int16, y Int16"
+        )
+        try store.use(model, options) { context in
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+            request.resultType = .changesOnly
+            let result = try require(try context.execute(request) as? NSPersistentHistoryResult)
+            let changes = try require(result.result as? [NSPersistentHistoryChange]).filter { $0.changeType == .update }
+            expectEqual(
+                changes.map { ($0.updatedProperties ?? []).map(\.name) },
+                [["home"], ["place"], ["x"], ["y"], ["n"]]
+            )
+        }
+        try expectEqual(store.problems(model), [])
+    }
+
     @Test func `m180 an older program infers its way back`() throws {
         let store = try filled()
         try store.use(ModelSketch.model(new)) { _ in }

@@ -122,6 +122,34 @@ struct StoreVersionTests {
         expectEqual(error?.code, .migrationMissingSourceModel)
     }
 
+    @Test func `m012 the entities that no model has are named in the order of their names`() throws {
+        let sketch = "Zither: n String\nBanjo: n String\nOboe: n String\nHarp: n String"
+        let store = try filled("A: n String")
+        var metadata = try metadata(store)
+        metadata["NSStoreModelVersionHashes"] = ModelSketch.model(sketch).entityVersionHashesByName
+        let error = expectThrows(CocoaError.self) {
+            try SourceModel.find(forStoreMetadata: metadata, at: store.url) { nil }
+        }
+        expectEqual(error?.code, .migrationMissingSourceModel)
+        let names = ["Banjo", "Harp", "Oboe", "Zither"]
+        expectEqual(error?.userInfo["NSEntitiesThatDiffer"] as? [String], names)
+        let text = error?.localizedDescription ?? ""
+        let places = names.compactMap { text.range(of: "\($0) (")?.lowerBound }
+        expect(places.count == 4 && places == places.sorted(), "\(text)")
+        expect(text.contains("keeps no copy of its model either"))
+    }
+
+    @Test(arguments: ["", "CREATE TABLE Z_MODELCACHE (Z_CONTENT BLOB); INSERT INTO Z_MODELCACHE VALUES (x'00')"])
+    func `the copy of a model in a database that is no store is an error`(_ statements: String) throws {
+        let store = try filled("A: n String")
+        let url = store.url.deletingLastPathComponent().appendingPathComponent("other.sqlite")
+        let database = try Connection(path: url.path, access: .readWriteCreate)
+        try database.execute("CREATE TABLE song (title); \(statements)")
+        database.close()
+        let error = expectThrows(CocoaError.self) { try SQLiteEngine.cachedModel(at: url) }
+        expectEqual(error?.code, .persistentStoreTypeMismatch)
+    }
+
     @Test func `m010 the copy in the store comes before the bundles where that is preferred`() throws {
         let bundled = try require(
             (NSManagedObjectModel.allVersions(in: nil)

@@ -206,6 +206,112 @@ struct PropertyArchiveTests {
         expectThrows(BinaryPropertyList.Malformed.self) { try BinaryPropertyList(Data(bytes)) }
     }
 
+    /// An archive of one object of a class, with fields that are each a value or the numbers of other objects.
+    ///
+    /// The objects behind it are `text` with the number 3, `NSNull` with 4, and a second text with 5.
+    struct Damage: Sendable, CustomTestStringConvertible {
+        enum Field: Sendable {
+            case uid(Int)
+            case uids([Int])
+            case text(String)
+            case data([UInt8])
+            case integer(Int64)
+            case real(Double)
+        }
+
+        let name: String
+        let fields: [String: Field]
+        /// How the value describes itself if there is one.
+        var value: String?
+        var testDescription: String { "\(name) \(fields)" }
+
+        init(_ name: String, _ fields: [String: Field], _ value: String? = nil) {
+            self.name = name
+            self.fields = fields
+            self.value = value
+        }
+
+        var archive: Data {
+            var list = BinaryPropertyList()
+            var own: [String: Int] = ["$class": list.append(.uid(2))]
+            for (key, field) in fields {
+                switch field {
+                case .uid(let number): own[key] = list.append(.uid(number))
+                case .uids(let numbers): own[key] = list.append(.array(numbers.map { list.append(.uid($0)) }))
+                case .text(let text): own[key] = list.append(.string(text))
+                case .data(let bytes): own[key] = list.append(.data(Data(bytes)))
+                case .integer(let number): own[key] = list.append(.integer(number))
+                case .real(let number): own[key] = list.append(.real(number))
+                }
+            }
+            func type(_ name: String) -> Int {
+                let text = list.append(.string(name))
+                return list.append(.dictionary(["$classname": text, "$classes": list.append(.array([text]))]))
+            }
+            let objects = [
+                list.append(.string("$null")), list.append(.dictionary(own)), type(name), list.append(.string("text")),
+                list.append(.dictionary(["$class": list.append(.uid(6))])), list.append(.string("more")), type("NSNull"),
+            ]
+            let top = list.append(.dictionary(["root": list.append(.uid(1))]))
+            let table = list.append(.array(objects))
+            _ = list.append(.dictionary(["$objects": table, "$top": top]))
+            return list.encoded()
+        }
+    }
+
+    static let damages = [
+        Damage("NSDictionary", ["NS.keys": .uids([3, 5]), "NS.objects": .uids([5, 3])], "2 entries"),
+        Damage("NSDictionary", ["NS.keys": .uids([3, 5]), "NS.objects": .uids([5])]),
+        Damage("NSDictionary", ["NS.keys": .uids([3]), "NS.objects": .uids([5, 3])]),
+        Damage("NSMutableDictionary", ["NS.keys": .uids([3, 5]), "NS.objects": .uids([5])]),
+        Damage("NSDictionary", ["NS.keys": .uids([]), "NS.objects": .uids([3])]),
+        Damage("NSDictionary", ["NS.objects": .uids([3])]),
+        Damage("NSDictionary", ["NS.keys": .uids([3])]),
+        Damage("NSDictionary", ["NS.keys": .uids([99]), "NS.objects": .uids([3])]),
+        Damage("NSDictionary", ["NS.keys": .uids([3]), "NS.objects": .uids([99])]),
+        Damage("NSDictionary", ["NS.keys": .uids([1]), "NS.objects": .uids([3])]),
+        Damage("NSArray", ["NS.objects": .uids([3, 5])], "2 members"),
+        Damage("NSArray", ["NS.object.0": .uid(3), "NS.object.1": .uid(5), "NS.object.3": .uid(3)], "2 members"),
+        Damage("NSArray", ["NS.objects": .uids([3, 99])]),
+        Damage("NSSet", ["NS.objects": .uids([3, 3])], "1 members"),
+        Damage("NSSet", ["NS.objects": .uids([1])]),
+        Damage("NSOrderedSet", ["NS.object.0": .uid(3), "NS.object.1": .uid(99)]),
+        Damage("NSDate", ["NS.time": .real(86400)], "a date"),
+        Damage("NSDate", ["NS.time": .real(.infinity)]),
+        Damage("NSDate", ["NS.time": .real(.nan)]),
+        Damage("NSDate", ["NS.time": .text("1")]),
+        Damage("NSDate", [:]),
+        Damage("NSUUID", ["NS.uuidbytes": .data(Array(repeating: 0, count: 15))]),
+        Damage("NSUUID", ["NS.uuidbytes": .data(Array(repeating: 0, count: 17))]),
+        Damage("NSUUID", ["NS.uuidbytes": .text("0000000000000000")]),
+        Damage("NSString", ["NS.bytes": .data([0xFF, 0xFE])]),
+        Damage("NSString", ["NS.string": .integer(1)]),
+        Damage("NSData", ["NS.data": .text("a")]),
+        Damage("NSNumber", ["NS.intval": .text("1")]),
+        Damage("NSURL", ["NS.relative": .uid(3)], "text"),
+        Damage("NSURL", ["NS.relative": .uid(4)]),
+        Damage("NSURL", ["NS.relative": .uid(99)]),
+        Damage("NSURL", ["NS.relative": .uid(3), "NS.base": .uid(5)]),
+        Damage("NSURL", ["NS.relative": .uid(3), "NS.base": .uid(1)]),
+        Damage("NSURL", ["NS.base": .uid(0)]),
+    ]
+
+    @Test(arguments: damages)
+    func `an object with parts that do not fit gives nil, and never half a value`(_ damage: Damage) {
+        let value = attribute.unarchived(damage.archive)
+        let shown: String? =
+            switch value {
+            case let dictionary as NSDictionary: "\(dictionary.count) entries"
+            case let array as NSArray: "\(array.count) members"
+            case let set as NSSet: "\(set.count) members"
+            case let url as URL: url.relativeString
+            case is Date: "a date"
+            case nil: nil
+            case let other?: "\(other)"
+            }
+        expectEqual(shown, damage.value)
+    }
+
     /// An archive of one array, whose elements are given by number: `array` is its own.
     private static func archive(_ elements: (_ array: Int, _ text: Int) -> [Int]) -> Data {
         var list = BinaryPropertyList()
