@@ -22,6 +22,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "CoreData", targets: ["CoreData"]),
+        .library(name: "SwiftData", targets: ["SwiftData"]),
         .executable(name: "strata", targets: ["strata"]),
         .plugin(name: "CoreDataModels", targets: ["CoreDataModels"]),
         .plugin(name: "CoreDataClasses", targets: ["CoreDataClasses"]),
@@ -153,6 +154,9 @@ let package = Package(
                 "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations", "StrataPredicates",
             ]
         ),
+
+        // SwiftData's API on the framework. A program that does not import it pays nothing for it.
+        .target(name: "SwiftData", dependencies: ["CoreData", "StrataLocks", "StrataMacros", "StrataPredicates"]),
 
         // MARK: - Plugins
 
@@ -311,6 +315,10 @@ let package = Package(
         .testTarget(
             name: "ModelClassesTests",
             dependencies: ["CoreData", "StrataInspector", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport"]
+        ),
+        .testTarget(
+            name: "SwiftDataTests",
+            dependencies: ["CoreData", "SwiftData", "StrataInspector", "TestSupport"]
         ),
         .testTarget(
             name: "CoreDataTests",

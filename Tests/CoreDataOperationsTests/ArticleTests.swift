@@ -18,7 +18,7 @@ struct ArticleTests {
         let folder = ShownCode.root.appendingPathComponent("Docs")
         let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
         let shown = try pages.filter { try !ShownCode.page("Docs/\($0)").isEmpty }
-        expectEqual(shown.sorted(), (Self.pages + ["GettingStarted"]).map { $0 + ".md" }.sorted())
+        expectEqual(shown.sorted(), (Self.pages + ["GettingStarted", "SwiftData"]).map { $0 + ".md" }.sorted())
     }
 
     @Test(.enabled(if: ShownProgram.canRun))
@@ -30,6 +30,17 @@ struct ArticleTests {
         ])
         expectEqual(ran.complaints, "")
         expect(ran.succeeded && ran.output == "[\"Casa da Música\"]\n", "\(ran.output)")
+    }
+
+    @Test(.enabled(if: ShownProgram.canRun))
+    func `the page of SwiftData compiles, block after block, and runs as one program`() throws {
+        let blocks = try ShownCode.page("Docs/SwiftData.md")
+        expectEqual(blocks.count, 4)
+        let ran = try ShownProgram.run([
+            "main.swift": blocks.map(\.code).joined(separator: "\n") + "\nprint(cities, name ?? \"\")\n"
+        ])
+        expectEqual(ran.complaints, "")
+        expect(ran.succeeded && ran.output == "[\"Rome\", \"Turin\"] New\n", "\(ran.output)")
     }
 
     @Test(.enabled(if: ShownProgram.canRun))

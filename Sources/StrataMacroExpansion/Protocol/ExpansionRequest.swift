@@ -10,6 +10,8 @@ struct ExpansionRequest {
     let location: SourceLocation
     /// The enclosing declarations without their members, innermost first.
     let surroundings: [String]
+    /// The type that an extension is to be made of, with the names of the types around it.
+    let extendedType: String?
 
     /// Reads the body of an `expandAttachedMacro` message; `nil` if a part is missing that every expansion needs.
     init?(_ message: JSON) {
@@ -21,6 +23,7 @@ struct ExpansionRequest {
         self.role = role
         self.declaration = declaration
         self.location = SourceLocation(message["declSyntax"]?["location"])
+        self.extendedType = message["extendedTypeSyntax"]?["source"]?.string
         self.surroundings = (message["lexicalContext"]?.elements ?? []).compactMap { $0["source"]?.string }
     }
 }

@@ -30,7 +30,11 @@ package struct PluginServer {
             return encode(expand(request), at: request.location)
         }
         if let body = json["expandFreestandingMacro"] {
-            return refusal("Strata has no macro that stands on its own.", at: body["syntax"])
+            // `#Unique` and `#Index` add nothing themselves: `@Model` reads them.
+            guard ["UniqueMacro", "IndexMacro"].contains(body["macro"]?["typeName"]?.string) else {
+                return refusal("Strata has no such macro that stands on its own.", at: body["syntax"])
+            }
+            return encode(Expansion(source: ""), at: SourceLocation(body["syntax"]?["location"]))
         }
         if json["loadPluginLibrary"] != nil {
             return #"{"loadPluginLibraryResult":{"loaded":false,"diagnostics":[]}}"#
@@ -45,6 +49,12 @@ package struct PluginServer {
         case "ManagedCompositeMacro": ManagedCompositeMacro.expand(request)
         case "ManagedScalarAccessMacro": ManagedScalarAccessMacro.expand(request)
         case "ManagedAccessorMacro": ManagedAccessorMacro.expand(request)
+        case "ModelMacro": ModelMacro.expand(request)
+        case "PersistedPropertyMacro": PersistedPropertyMacro.expand(request, transformable: false)
+        case "TransformablePersistedPropertyMacro": PersistedPropertyMacro.expand(request, transformable: true)
+        // They add nothing themselves: `@Model` reads them.
+        case "AttributeMacro", "RelationshipMacro", "TransientMacro": Expansion(source: "")
+        case "ModelActorMacro": ModelActorMacro.expand(request)
         default: Expansion(diagnostics: [Diagnostic("Strata has no macro '\(request.macro)'.", at: 0..<0)])
         }
     }

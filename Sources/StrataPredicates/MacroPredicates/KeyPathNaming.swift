@@ -1,3 +1,5 @@
+import StrataLocks
+
 /// A type that knows the format language's names of its Swift key paths.
 ///
 /// Managed objects do. The types of this module get the names through this protocol.
@@ -12,14 +14,53 @@ package protocol KeyPathNaming: AnyObject {
 }
 
 extension AnyKeyPath {
+    /// Whether key paths from a type have names in the format language.
+    static func hasNames(of root: Any.Type) -> Bool {
+        root is any KeyPathNaming.Type || KeyPathNamers.name(for: root) != nil
+    }
+
     /// The key path in the format language.
     ///
     /// - Throws: ``PredicateTranslationError`` that names the type and the key path.
     package func predicateName() throws -> String {
         let root = type(of: self).rootType
-        guard let naming = root as? any KeyPathNaming.Type else {
-            throw PredicateTranslationError("\(root) has no names for its key paths: \(self) cannot be used here.")
+        if let naming = root as? any KeyPathNaming.Type { return try naming.predicateName(of: self) }
+        if let name = KeyPathNamers.name(for: root) { return try name(self) }
+        throw PredicateTranslationError("\(root) has no names for its key paths: \(self) cannot be used here.")
+    }
+}
+
+/// Functions by which layers above name the key paths of their own root types.
+///
+/// Any thread may use it.
+package enum KeyPathNamers {
+    /// Returns the function that names the key paths of a root type; `nil` if the type is another layer's.
+    package typealias Namer = @Sendable (_ root: Any.Type) -> ((AnyKeyPath) throws -> String)?
+
+    private static let namers = Locked<[Namer]>([])
+
+    /// Adds a function, which stays as long as the process runs.
+    package static func register(_ namer: @escaping Namer) { namers.withLock { $0.append(namer) } }
+
+    private static let constants = Locked<[@Sendable (Any) -> Any?]>([])
+
+    /// Adds a function that turns constants of another layer into values of this one. It returns `nil` for all others.
+    package static func registerConstants(_ constant: @escaping @Sendable (Any) -> Any?) {
+        constants.withLock { $0.append(constant) }
+    }
+
+    /// The value of this layer for a constant of another one.
+    static func constant(_ value: Any) -> Any? {
+        for constant in constants.withLock({ $0 }) {
+            if let made = constant(value) { return made }
         }
-        return try naming.predicateName(of: self)
+        return nil
+    }
+
+    static func name(for root: Any.Type) -> ((AnyKeyPath) throws -> String)? {
+        for namer in namers.withLock({ $0 }) {
+            if let name = namer(root) { return name }
+        }
+        return nil
     }
 }

@@ -96,7 +96,8 @@ package struct PredicateTranslator {
                 continue
             }
             guard let scalar = scalar(member) else { return nil }
-            isPlain = isPlain && !(member is any RawRepresentable)
+            // A constant of another layer has become a value of another type.
+            isPlain = isPlain && !(member is any RawRepresentable) && type(of: member) == type(of: scalar)
             scalars.append(scalar)
         }
         return .value(NSExpression(forConstantValue: isPlain && value is [Any] ? value : scalars))
@@ -105,7 +106,7 @@ package struct PredicateTranslator {
     private static func scalar(_ value: Any) -> Any? {
         if let character = value as? Character { return String(character) }
         if let text = value as? Substring { return String(text) }
-        guard let scalar = PredicateValue(scalar: value) else { return nil }
+        guard let scalar = PredicateValue(scalar: value) else { return KeyPathNamers.constant(value) }
         // An enumeration is stored as its raw value.
         if type(of: value) is AnyClass { return value }
         if let representable = value as? any RawRepresentable, !(value is any BinaryInteger) {

@@ -23,7 +23,7 @@ extension PredicateExpressions.Variable: PredicateTranslating {
 extension PredicateExpressions.KeyPath: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
         let owner = try translator.translate(root)
-        if Root.Output.self is any KeyPathNaming.Type {
+        if AnyKeyPath.hasNames(of: Root.Output.self) {
             return try translator.property(try keyPath.predicateName(), of: owner)
         }
         if let kind = commonKind { return try translate(kind, of: owner, translator) }

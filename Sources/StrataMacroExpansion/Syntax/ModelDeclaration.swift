@@ -1,0 +1,167 @@
+/// A stored or computed property of a class with `@Model`.
+struct ModelProperty: Equatable {
+    /// The name as it is spelled, with back-ticks if it has them.
+    let name: String
+    /// The type, unless the compiler infers it.
+    let type: TypeText?
+    /// The initial value as it is spelled.
+    let initialValue: String?
+    /// The attributes, by name, with the text between the parentheses.
+    let attributes: [String: String]
+    let modifiers: [String]
+    let isConstant: Bool
+    let isComputed: Bool
+    /// The bytes of the keyword.
+    let keywordRange: Range<Int>
+
+    var bareName: String { name.hasPrefix("`") ? String(name.dropFirst().dropLast()) : name }
+
+    /// Whether the property is in the schema.
+    var isPersisted: Bool {
+        !isComputed && attributes["Transient"] == nil && !bareName.hasPrefix("_$")
+            && !modifiers.contains { ["static", "class", "lazy"].contains($0) }
+    }
+
+    /// Reads a property whose attributes and modifiers are the next tokens.
+    ///
+    /// - Returns: `nil` if the next declaration is no property with one name. The cursor is then behind what was read.
+    init?(reading cursor: inout Cursor) {
+        var attributes: [String: String] = [:]
+        let start = cursor
+        guard
+            let header = cursor.readHeader(attribute: { attributes[$0.name] = Self.arguments(of: $0, in: start) }),
+            ["var", "let"].contains(header.keyword.text), let name = header.name
+        else { return nil }
+        var type: TypeText?
+        if cursor.take(":") {
+            guard let read = cursor.readType() else { return nil }
+            type = read
+        }
+        var initialValue: String?
+        if cursor.take("=") { initialValue = Self.readExpression(&cursor) }
+        var isComputed = false
+        if cursor.isAt("{") {
+            isComputed = initialValue == nil && !["willSet", "didSet"].contains(cursor.following?.text)
+            cursor.skipBalanced()
+        }
+        self.name = name.text
+        self.type = type
+        self.initialValue = initialValue
+        self.attributes = attributes
+        modifiers = header.modifiers.map(\.text)
+        isConstant = header.keyword.text == "let"
+        self.isComputed = isComputed
+        keywordRange = header.keyword.range
+    }
+
+    /// The text between the parentheses of an attribute.
+    private static func arguments(of attribute: AttributeSyntax, in cursor: Cursor) -> String {
+        guard let start = attribute.argumentsStart else { return "" }
+        var end = cursor
+        end.move(to: start - 1)
+        end.skipBalanced()
+        return cursor.text(from: start, to: max(start, end.index - 1))
+    }
+
+    /// Reads an expression up to the end of its statement.
+    private static func readExpression(_ cursor: inout Cursor) -> String {
+        let start = cursor.index
+        cursor.skipBalanced()
+        while let token = cursor.current, !endsExpression(token, cursor) { cursor.skipBalanced() }
+        return cursor.text(from: start, to: cursor.index)
+    }
+
+    private static func endsExpression(_ token: Token, _ cursor: Cursor) -> Bool {
+        switch token.text {
+        case ";", "}", ",": true
+        // The braces of observers follow an initial value.
+        case "{": ["willSet", "didSet"].contains(cursor.following?.text)
+        case ".", "?", ":", "+", "-", "*", "/", "&", "|", "=", "<", ">", "!": false
+        default: token.startsLine
+        }
+    }
+}
+
+/// A class with `@Model`, and the members of its body that its schema is made of.
+struct ModelDeclaration: Equatable {
+    /// The name as it is spelled, with back-ticks if it has them.
+    let name: String
+    let modifiers: [String]
+    let members: [Member]
+
+    enum Member: Equatable {
+        case property(ModelProperty)
+        /// A line of conditional compilation around members.
+        case condition(String)
+        /// The text of `#Unique` or `#Index` without the sign, and the name of the macro.
+        case constraint(macro: String, arguments: String)
+    }
+
+    var isFinal: Bool { modifiers.contains("final") }
+
+    /// The properties that the class stores in its backing.
+    var properties: [ModelProperty] {
+        members.compactMap { if case .property(let property) = $0 { property } else { nil } }
+    }
+
+    /// Reads a class.
+    ///
+    /// - Throws: The error that keeps the class from being a model's class.
+    init(reading source: String) throws(Diagnostic) {
+        var cursor = Cursor(source)
+        guard let header = cursor.readHeader(), header.keyword.text == "class", let name = header.name else {
+            throw Diagnostic("@Model can only stand on a class.", at: Cursor(source).range)
+        }
+        guard !header.isGeneric else {
+            throw Diagnostic("@Model cannot stand on a generic class: an entity has one class.", at: name.range)
+        }
+        while let token = cursor.current, token.text != "{" { cursor.skipBalanced() }
+        cursor.advance()
+        self.name = name.text
+        modifiers = header.modifiers.map(\.text)
+        members = Self.readMembers(&cursor)
+    }
+
+    private static func readMembers(_ cursor: inout Cursor) -> [Member] {
+        var members: [Member] = []
+        while let token = cursor.current, token.text != "}" {
+            if token.text == "#" {
+                if let member = readDirective(&cursor) { members.append(member) }
+                continue
+            }
+            let start = cursor
+            if let property = ModelProperty(reading: &cursor) {
+                if property.isPersisted { members.append(.property(property)) }
+            } else {
+                cursor = start
+                skipMember(&cursor)
+            }
+        }
+        return members
+    }
+
+    /// Reads `#if` and the like, or `#Unique` and `#Index`.
+    private static func readDirective(_ cursor: inout Cursor) -> Member? {
+        let start = cursor.index
+        cursor.advance()
+        guard let word = cursor.current?.text else { return nil }
+        cursor.advance()
+        switch word {
+        case "if", "elseif", "else", "endif":
+            while let token = cursor.current, !token.startsLine { cursor.skipBalanced() }
+            return .condition(cursor.text(from: start, to: cursor.index))
+        case "Unique", "Index":
+            let arguments = cursor.index
+            if cursor.isAt("<") { cursor.readGenericArguments() }
+            if cursor.isAt("(") { cursor.skipBalanced() }
+            return .constraint(macro: word, arguments: cursor.text(from: arguments, to: cursor.index))
+        default: return nil
+        }
+    }
+
+    /// Skips a member that is no property, up to the end of its line and of all open brackets.
+    private static func skipMember(_ cursor: inout Cursor) {
+        cursor.skipBalanced()
+        while let token = cursor.current, !token.startsLine, token.text != "}" { cursor.skipBalanced() }
+    }
+}

@@ -1,0 +1,263 @@
+import CoreData
+import Foundation
+
+/// The objects that one part of a program works with, and their changes until they are saved.
+///
+/// A context and its objects are used where the context was made, for instance in one actor. It follows the saves of
+/// the other contexts of its container: objects without changes show the new values, and unsaved changes stay.
+public final class ModelContext {
+    /// The container, which lives as long as its contexts.
+    public let container: ModelContainer
+    let managed: NSManagedObjectContext
+
+    /// The weakly held objects, by their managed objects.
+    private var models: [ObjectIdentifier: WeakModel] = [:]
+    private var purgeLimit = 1024
+    /// The objects with changes, which live until the changes are saved or given up.
+    private var changed: [ObjectIdentifier: any PersistentModel] = [:]
+    private var isSaveScheduled = false
+
+    private struct WeakModel {
+        weak var model: (any PersistentModel)?
+    }
+
+    /// Makes a context that works with the stores of a container.
+    public init(_ container: ModelContainer) {
+        self.container = container
+        managed = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+        managed.persistentStoreCoordinator = container.coordinator
+        managed.automaticallyMergesChangesFromParent = true
+        managed.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+    }
+
+    /// Whether changes are saved without a call. The main context saves after the job that made the first change.
+    public var autosaveEnabled = false
+
+    /// The author, whom the history names.
+    public var author: String? {
+        get { onQueue { managed.transactionAuthor } }
+        set { onQueue { managed.transactionAuthor = newValue } }
+    }
+
+    /// What records changes, so that they can be undone; none by default.
+    public var undoManager: CoreData.UndoManager? {
+        get { onQueue { managed.undoManager } }
+        set { onQueue { managed.undoManager = newValue } }
+    }
+
+    /// Whether there are unsaved changes.
+    public var hasChanges: Bool { onQueue { managed.hasChanges } }
+
+    /// The objects that were inserted since the last save.
+    public var insertedModelsArray: [any PersistentModel] { sorted(managed.insertedObjects) }
+
+    /// The objects that were changed since the last save.
+    public var changedModelsArray: [any PersistentModel] { sorted(managed.updatedObjects) }
+
+    /// The objects that were deleted since the last save.
+    public var deletedModelsArray: [any PersistentModel] { sorted(managed.deletedObjects) }
+
+    private func sorted(_ objects: @autoclosure () -> Set<NSManagedObject>) -> [any PersistentModel] {
+        onQueue {
+            // What delete rules and inverses change counts as well.
+            managed.processPendingChanges()
+            return objects().map { (PersistentIdentifier($0.objectID), model(of: $0)) }.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+    }
+
+    // MARK: - Changes
+
+    /// Takes in an object and all objects that it reaches and that no context has.
+    ///
+    /// An object that is in the context stays as it is; a deleted one that was not saved comes back.
+    public func insert<Model: PersistentModel>(_ model: Model) { onQueue { _ = adopt(model) } }
+
+    /// Marks an object as deleted. Its row goes with the next save.
+    public func delete<Model: PersistentModel>(_ model: Model) {
+        onQueue {
+            guard let object = model.backing.object else { return }
+            precondition(model.backing.context === self, Self.foreign(model))
+            changed[ObjectIdentifier(object)] = model
+            managed.delete(object)
+            scheduleSave()
+        }
+    }
+
+    /// Deletes all objects of a class that satisfy a predicate, by the delete rules. Their rows go with the next save.
+    ///
+    /// - Parameters:
+    ///   - model: The class.
+    ///   - predicate: The condition; `nil` for all objects.
+    ///   - includeSubclasses: Whether objects of subclasses are deleted, too.
+    /// - Throws: The errors of ``fetch(_:)``.
+    public func delete<T: PersistentModel>(
+        model: T.Type,
+        where predicate: Predicate<T>? = nil,
+        includeSubclasses: Bool = true
+    ) throws {
+        for object in try fetch(FetchDescriptor(predicate: predicate)) { delete(object) }
+    }
+
+    /// Gives up all unsaved changes.
+    public func rollback() {
+        onQueue {
+            managed.rollback()
+            for model in changed.values where model.backing.object?.managedObjectContext == nil { model.backing.detach() }
+            changed = [:]
+        }
+    }
+
+    /// Runs a block, and saves.
+    ///
+    /// If the block throws, then nothing is saved, and its changes stay in the context.
+    public func transaction(block: () throws -> Void) throws {
+        try block()
+        try save()
+    }
+
+    /// Brings inverses and the undo manager up to date.
+    public func processPendingChanges() { onQueue { managed.processPendingChanges() } }
+
+    /// Writes the unsaved changes into the stores.
+    ///
+    /// Without changes it does nothing. A new object with a unique value that a row has takes over that row.
+    ///
+    /// - Throws: Core Data's errors of validation, conflicts and stores. The changes stay in the context then.
+    public func save() throws {
+        try onQueue {
+            guard managed.hasChanges else { return }
+            NotificationCenter.default.post(name: Self.willSave, object: self)
+            let (inserted, updated, deleted) = (managed.insertedObjects, managed.updatedObjects, managed.deletedObjects)
+            let deletedIdentifiers = Set(deleted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) })
+            let ended = deleted.compactMap { changed[ObjectIdentifier($0)] }
+            try managed.save()
+            for model in ended { model.backing.detach() }
+            changed = [:]
+            NotificationCenter.default.post(
+                name: Self.didSave,
+                object: self,
+                userInfo: [
+                    NotificationKey.insertedIdentifiers.rawValue: Set(inserted.map { PersistentIdentifier($0.objectID) }),
+                    NotificationKey.updatedIdentifiers.rawValue: Set(updated.map { PersistentIdentifier($0.objectID) }),
+                    NotificationKey.deletedIdentifiers.rawValue: deletedIdentifiers,
+                ]
+            )
+        }
+    }
+
+    /// Posted before a save with changes, by the context.
+    public static let willSave = Notification.Name("NSModelContextWillSaveNotification")
+    /// Posted after a save with changes, by the context; the keys are those of ``NotificationKey``.
+    public static let didSave = Notification.Name("NSModelContextDidSaveNotification")
+
+    /// The keys of the notifications' information.
+    public enum NotificationKey: String, Sendable {
+        case queryGeneration, invalidatedAllIdentifiers, insertedIdentifiers, updatedIdentifiers, deletedIdentifiers, historyTokens
+    }
+
+    // MARK: - Identity
+
+    /// The object of an identifier, which is read when it is used.
+    ///
+    /// If no row has the identifier, then reading a property stops the program. ``registeredModel(for:)`` and a fetch
+    /// are safe ways to find out.
+    public func model(for identifier: PersistentIdentifier) -> any PersistentModel {
+        onQueue {
+            guard let id = objectID(identifier) else {
+                fatalError("SwiftData: \(identifier.uri) belongs to no store of this container.")
+            }
+            let object = managed.object(with: id)
+            return model(of: object)
+        }
+    }
+
+    /// The object of an identifier if the context holds it.
+    public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
+        onQueue {
+            guard let id = objectID(identifier), let object = managed.registeredObject(for: id) else { return nil }
+            return models[ObjectIdentifier(object)]?.model as? T
+        }
+    }
+
+    func objectID(_ identifier: PersistentIdentifier) -> NSManagedObjectID? {
+        if identifier.isTemporary {
+            return managed.insertedObjects.first { PersistentIdentifier($0.objectID) == identifier }?.objectID
+        }
+        return URL(string: identifier.uri).flatMap { container.coordinator.managedObjectID(forURIRepresentation: $0) }
+    }
+
+    /// The model object of a managed object: the one that exists, or a new one.
+    func model(of object: NSManagedObject) -> any PersistentModel {
+        if let model = models[ObjectIdentifier(object)]?.model, model.backing.object === object { return model }
+        guard let record = object.entity.name.flatMap({ container.schema.records[$0] }) else {
+            fatalError("SwiftData: the schema has no class for the entity \(object.entity.name ?? "").")
+        }
+        func make<Model: PersistentModel>(_ type: Model.Type) -> any PersistentModel {
+            let backing = ModelBacking<Model>(object: object, context: self)
+            let model = Model(backingData: backing)
+            backing.serve(model)
+            return model
+        }
+        let model = make(record.type)
+        register(model, object)
+        return model
+    }
+
+    private func register(_ model: any PersistentModel, _ object: NSManagedObject) {
+        models[ObjectIdentifier(object)] = WeakModel(model: model)
+        guard models.count > purgeLimit else { return }
+        models = models.filter { $0.value.model != nil }
+        purgeLimit = max(1024, models.count * 2)
+    }
+
+    /// The managed object of a model object, which is inserted if no context has it.
+    func adopt(_ model: any PersistentModel) -> NSManagedObject {
+        let backing = model.backing
+        if let object = backing.object {
+            precondition(backing.context === self, Self.foreign(model))
+            if object.isDeleted { managed.insert(object) }
+            return object
+        }
+        let name = type(of: model).record.entityName
+        guard let entity = container.schema.model.entitiesByName[name] else {
+            fatalError("SwiftData: \(type(of: model)) is not in the schema of this container.")
+        }
+        let object = NSManagedObject(entity: entity, insertInto: managed)
+        backing.attach(object, in: self, as: model)
+        register(model, object)
+        changed[ObjectIdentifier(object)] = model
+        backing.transferValues()
+        scheduleSave()
+        return object
+    }
+
+    private static func foreign(_ model: any PersistentModel) -> String {
+        "SwiftData: an object of \(type(of: model)) belongs to another context. Get it there by its persistentModelID."
+    }
+
+    /// Runs a change of an object, which lives until the change is saved.
+    func change(_ object: NSManagedObject, _ model: (any PersistentModel)?, _ body: () -> Void) {
+        onQueue {
+            if let model { changed[ObjectIdentifier(object)] = model }
+            body()
+            scheduleSave()
+        }
+    }
+
+    /// Saves after the current job of the main actor, if changes are saved without a call.
+    private func scheduleSave() {
+        guard autosaveEnabled, !isSaveScheduled else { return }
+        isSaveScheduled = true
+        nonisolated(unsafe) let context = self  // The main context is used by the main actor only.
+        Task { @MainActor in
+            context.isSaveScheduled = false
+            // Changes that cannot be saved stay, and are tried again with the next change.
+            if context.autosaveEnabled { try? context.save() }
+        }
+    }
+
+    // MARK: - The queue
+
+    /// Runs a block on the context's queue, where merges of other saves run, too.
+    func onQueue<Result>(_ body: () throws -> Result) rethrows -> Result { try managed.performAndWait(body) }
+}

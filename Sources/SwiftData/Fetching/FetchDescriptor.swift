@@ -1,0 +1,92 @@
+import CoreData
+import Foundation
+import StrataPredicates
+
+/// Which objects a fetch returns, and in which order.
+public struct FetchDescriptor<T: PersistentModel> {
+    /// The condition; `nil` for all objects.
+    public var predicate: Predicate<T>?
+    /// The order. Objects that are equal by it come in any order.
+    public var sortBy: [SortDescriptor<T>]
+    /// The largest number of objects; `nil` for all.
+    public var fetchLimit: Int?
+    /// The number of objects that are left out at the beginning.
+    public var fetchOffset: Int?
+    /// Whether unsaved changes count.
+    public var includePendingChanges = true
+    /// The attributes that are read at once; empty for all. The others are read when they are used.
+    public var propertiesToFetch: [PartialKeyPath<T>] = []
+    /// The relationships whose objects are read at once.
+    public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []
+
+    public init(predicate: Predicate<T>? = nil, sortBy: [SortDescriptor<T>] = []) {
+        self.predicate = predicate
+        self.sortBy = sortBy
+    }
+
+    /// The request with the same meaning.
+    ///
+    /// - Throws: `SwiftDataError.unsupportedPredicate` or `unsupportedSortDescriptor`, with the part in its description.
+    func request() throws -> NSFetchRequest<NSManagedObject> {
+        let request = NSFetchRequest<NSManagedObject>(entityName: ModelRecord.of(T.self).entityName)
+        if let predicate {
+            do {
+                request.predicate = try PredicateTranslator.predicate(predicate)
+            } catch {
+                throw SwiftDataError(.unsupportedPredicate, "\(error)")
+            }
+        }
+        request.sortDescriptors = try sortBy.map { descriptor in
+            guard let keyPath = descriptor.keyPath else {
+                throw SwiftDataError(.unsupportedSortDescriptor, "a sort descriptor has no key path")
+            }
+            do {
+                return NSSortDescriptor(key: try keyPath.predicateName(), ascending: descriptor.order == .forward)
+            } catch {
+                throw SwiftDataError(.unsupportedSortDescriptor, "\(error)")
+            }
+        }
+        if let fetchLimit { request.fetchLimit = fetchLimit }
+        if let fetchOffset { request.fetchOffset = fetchOffset }
+        request.includesPendingChanges = includePendingChanges
+        request.relationshipKeyPathsForPrefetching = try relationshipKeyPathsForPrefetching.map { keyPath in
+            do {
+                return try (keyPath as AnyKeyPath).predicateName()
+            } catch {
+                throw SwiftDataError(.unsupportedKeyPath, "\(error)")
+            }
+        }
+        return request
+    }
+}
+
+extension ModelContext {
+    /// The request of a descriptor, whose identifiers are those of this context.
+    func request<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> NSFetchRequest<NSManagedObject> {
+        try ModelKeyPaths.$identities.withValue(ModelIdentities { [unowned self] in objectID($0) }) {
+            try onQueue { try descriptor.request() }
+        }
+    }
+
+    /// The objects that a descriptor describes.
+    ///
+    /// - Throws: `SwiftDataError.unsupportedPredicate`, `unsupportedSortDescriptor` or `unsupportedKeyPath`, and the
+    ///   errors of the store.
+    public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
+        let request = try request(descriptor)
+        if descriptor.fetchLimit == 0 { return [] }
+        return try onQueue { try managed.fetch(request).compactMap { model(of: $0) as? T } }
+    }
+
+    /// The number of objects that a descriptor describes.
+    public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
+        let request = try request(descriptor)
+        if descriptor.fetchLimit == 0 { return 0 }
+        return try onQueue { try managed.count(for: request) }
+    }
+
+    /// The identifiers of the objects that a descriptor describes.
+    public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier] {
+        try fetch(descriptor).map(\.persistentModelID)
+    }
+}

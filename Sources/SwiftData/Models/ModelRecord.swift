@@ -1,0 +1,144 @@
+import CoreData
+import Foundation
+import StrataLocks
+
+/// A stored property of a model class.
+struct ModelProperty {
+    enum Kind {
+        case attribute(StoredForm)
+        case toOne(any PersistentModel.Type)
+        case toMany(any PersistentModel.Type)
+    }
+
+    let name: String
+    let keyPath: AnyKeyPath
+    let kind: Kind
+    let isOptional: Bool
+    let defaultValue: Any?
+    /// What the macro's attribute says: a `Schema.Attribute` or a `Schema.Relationship`.
+    let metadata: (any SchemaProperty)?
+
+    /// The value of an attribute of an object; `nil` if there is none.
+    func value(of object: NSManagedObject) -> Any? {
+        guard case .attribute(let form) = kind else { return nil }
+        return object.value(forKey: name).flatMap { form.value($0) }
+    }
+
+    /// The value of the property's type for no value, if the type is optional.
+    var absentValue: Any? {
+        (Swift.type(of: keyPath).valueType as? any OptionalValue.Type)?.absent
+    }
+
+    /// The objects in a value of a to-many relationship.
+    func members(_ value: Any) -> [any PersistentModel] {
+        if let optional = value as? any OptionalValue { return optional.wrappedValue.map { members($0) } ?? [] }
+        return (value as? [Any])?.compactMap { $0 as? any PersistentModel } ?? []
+    }
+}
+
+/// The stored properties of a model class, which are read once from its metadata.
+final class ModelRecord: @unchecked Sendable {
+    // @unchecked Sendable: immutable; key paths of properties capture nothing.
+
+    let type: any PersistentModel.Type
+    let entityName: String
+    let properties: [ModelProperty]
+    let constraints: [[String]]
+    let indices: [[String]]
+    private let byKeyPath: [AnyKeyPath: Int]
+
+    private static let known = Locked<[ObjectIdentifier: ModelRecord]>([:])
+
+    /// The record of a class.
+    static func of<Model: PersistentModel>(_ type: Model.Type) -> ModelRecord {
+        let key = ObjectIdentifier(type)
+        if let record = known.withLock({ $0[key] }) { return record }
+        // This is not done under the lock, because initial values are code of the program.
+        let record = ModelRecord(type)
+        return known.withLock { known in
+            if let first = known[key] { return first }
+            known[key] = record
+            return record
+        }
+    }
+
+    private init<Model: PersistentModel>(_ type: Model.Type) {
+        self.type = type
+        entityName = String(describing: type)
+        let metadata = type.schemaMetadata
+        let stored = metadata.filter { !$0.name.isEmpty }
+        properties = stored.map { Self.property($0, of: type) }
+        byKeyPath = Dictionary(zip(stored.map(\.keypath), stored.indices), uniquingKeysWith: { first, _ in first })
+        let names = Dictionary(zip(stored.map(\.keypath), stored.map(\.name)), uniquingKeysWith: { first, _ in first })
+        func named(_ groups: [[AnyKeyPath]]) -> [[String]] {
+            groups.map { group in
+                group.map { keyPath in
+                    guard let name = names[keyPath] else {
+                        fatalError("SwiftData: \(keyPath) is no stored property of \(type), and cannot be unique or indexed.")
+                    }
+                    return name
+                }
+            }
+        }
+        constraints = named(metadata.compactMap { ($0.metadata as? any ConstraintMetadata)?.uniqueGroups }.flatMap(\.self))
+        indices = named(metadata.compactMap { ($0.metadata as? any ConstraintMetadata)?.indexGroups }.flatMap(\.self))
+    }
+
+    private static func property(_ metadata: Schema.PropertyMetadata, of type: any PersistentModel.Type) -> ModelProperty {
+        let declared = Swift.type(of: metadata.keypath).valueType
+        let wrapped = (declared as? any OptionalValue.Type)?.wrapped
+        let plain = wrapped ?? declared
+        let kind: ModelProperty.Kind
+        if let other = plain as? any PersistentModel.Type {
+            kind = .toOne(other)
+        } else if let collection = plain as? any RelationshipCollection.Type {
+            kind = .toMany(collection.element)
+        } else {
+            do {
+                kind = .attribute(try StoredForm(of: plain, property: metadata.name, metadata.metadata as? Schema.Attribute))
+            } catch {
+                fatalError("SwiftData: \(type).\(metadata.name) cannot be stored: \(error)")
+            }
+        }
+        return ModelProperty(
+            name: metadata.name,
+            keyPath: metadata.keypath,
+            kind: kind,
+            isOptional: wrapped != nil,
+            defaultValue: metadata.defaultValue,
+            metadata: metadata.metadata
+        )
+    }
+
+    /// The property of a key path.
+    func property(_ keyPath: AnyKeyPath) -> ModelProperty {
+        guard let index = byKeyPath[keyPath] else {
+            fatalError("SwiftData: \(keyPath) is no stored property of \(type).")
+        }
+        return properties[index]
+    }
+
+    /// The property of a key path; `nil` if it is none.
+    func propertyIfStored(_ keyPath: AnyKeyPath) -> ModelProperty? { byKeyPath[keyPath].map { properties[$0] } }
+}
+
+/// An optional, whatever it wraps.
+protocol OptionalValue {
+    static var wrapped: Any.Type { get }
+    static var absent: Any { get }
+    var wrappedValue: Any? { get }
+}
+
+extension Optional: OptionalValue {
+    static var wrapped: Any.Type { Wrapped.self }
+    static var absent: Any { Self.none as Any }
+    var wrappedValue: Any? { self }
+}
+
+extension RelationshipCollection {
+    static var element: any PersistentModel.Type { PersistentElement.self }
+}
+
+extension PersistentModel {
+    static var record: ModelRecord { ModelRecord.of(Self.self) }
+}

@@ -1,0 +1,130 @@
+/// A class whose objects are kept in a store. ``Model()`` makes a class conform.
+///
+/// An object belongs to the context that it was inserted into or fetched with, and is used where that context is used.
+public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype {
+    /// The topmost model class from which the class inherits.
+    associatedtype Root: PersistentModel = Self
+
+    /// Makes an object whose values are in a backing.
+    init(backingData: any BackingData<Self>)
+
+    /// The values of the object.
+    var persistentBackingData: any BackingData<Self> { get set }
+
+    /// The stored properties, in the order of their declaration.
+    static var schemaMetadata: [Schema.PropertyMetadata] { get }
+}
+
+/// A value of a to-many relationship.
+public protocol RelationshipCollection {
+    /// The class of the related objects.
+    associatedtype PersistentElement: PersistentModel
+}
+
+extension Array: RelationshipCollection where Element: PersistentModel {
+    public typealias PersistentElement = Element
+}
+
+extension Optional: RelationshipCollection where Wrapped: RelationshipCollection {
+    public typealias PersistentElement = Wrapped.PersistentElement
+}
+
+extension PersistentModel {
+    /// The identifier of the object: temporary until the first save, permanent afterwards.
+    public var persistentModelID: PersistentIdentifier { persistentBackingData.persistentModelID ?? backing.identifier }
+
+    /// The context of the object; `nil` before it is inserted, and after its deletion was saved.
+    public var modelContext: ModelContext? { backing.context }
+
+    /// Whether the object has changes that are not saved.
+    public var hasChanges: Bool { backing.hasChanges }
+
+    /// Whether the object was deleted from its context, and the deletion is not saved yet.
+    public var isDeleted: Bool { backing.isDeleted }
+
+    /// The identifier of the object.
+    public var id: PersistentIdentifier { persistentModelID }
+
+    public static func == (lhs: Self, rhs: Self) -> Bool { lhs === rhs }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+
+    /// Makes the values of an object that no context has.
+    public static func createBackingData<P: PersistentModel>() -> some BackingData<P> { ModelBacking<P>(for: P.self) }
+
+    /// The backing in the form that contexts use.
+    var backing: any AnyModelBacking {
+        guard let backing = persistentBackingData as? any AnyModelBacking else {
+            fatalError("SwiftData: \(Self.self) has a backing that was not made by this library.")
+        }
+        return backing
+    }
+
+    // MARK: - Values
+
+    /// The value of an attribute.
+    @_disfavoredOverload
+    public func getValue<Value: Decodable>(forKey key: KeyPath<Self, Value>) -> Value {
+        persistentBackingData.getValue(forKey: key)
+    }
+
+    /// The object of a to-one relationship that always has one.
+    public func getValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value>) -> Value {
+        persistentBackingData.getValue(forKey: key)
+    }
+
+    /// The object of a to-one relationship.
+    public func getValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value?>) -> Value? {
+        persistentBackingData.getValue(forKey: key)
+    }
+
+    /// The objects of a to-many relationship.
+    public func getValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>) -> Value
+    where Value: RelationshipCollection, OtherModel == Value.PersistentElement {
+        persistentBackingData.getValue(forKey: key)
+    }
+
+    /// The objects of a to-many relationship whose class is decodable itself.
+    public func getValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>) -> Value
+    where Value: Decodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
+        persistentBackingData.getValue(forKey: key)
+    }
+
+    /// The value of a transformable attribute.
+    public func getTransformableValue<Value>(forKey key: KeyPath<Self, Value>) -> Value {
+        persistentBackingData.getTransformableValue(forKey: key)
+    }
+
+    /// Sets an attribute.
+    @_disfavoredOverload
+    public func setValue<Value: Encodable>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
+        persistentBackingData.setValue(forKey: key, to: newValue)
+    }
+
+    /// Sets a to-one relationship that always has an object.
+    public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
+        persistentBackingData.setValue(forKey: key, to: newValue)
+    }
+
+    /// Sets a to-one relationship.
+    public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value?>, to newValue: Value?) {
+        persistentBackingData.setValue(forKey: key, to: newValue)
+    }
+
+    /// Sets a to-many relationship.
+    public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
+    where Value: RelationshipCollection, OtherModel == Value.PersistentElement {
+        persistentBackingData.setValue(forKey: key, to: newValue)
+    }
+
+    /// Sets a to-many relationship whose class is encodable itself.
+    public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
+    where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
+        persistentBackingData.setValue(forKey: key, to: newValue)
+    }
+
+    /// Sets a transformable attribute.
+    public func setTransformableValue<Value>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
+        persistentBackingData.setTransformableValue(forKey: key, to: newValue)
+    }
+}

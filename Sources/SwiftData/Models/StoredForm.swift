@@ -1,0 +1,248 @@
+import CoreData
+import Foundation
+@_spi(Reflection) import Swift
+
+/// The form in which the values of a Swift type are attributes of a managed object.
+///
+/// Each form and its column is Apple's, as stores made by SwiftData show it.
+indirect enum StoredForm {
+    case integer(any FixedWidthInteger.Type, bits: Int)
+    case double
+    case float
+    case boolean
+    case string
+    case date
+    case data
+    case uuid
+    case decimal
+    case url
+    /// An enumeration with a raw value: a composite with one element, which is named as the property.
+    case rawValue(any RawRepresentable.Type, element: String, StoredForm)
+    /// An enumeration without raw values and payloads: a composite with one element for each case, which has its name.
+    case cases(any Codable.Type, [String])
+    /// A structure: a composite of its stored properties.
+    case structure(any Codable.Type, [Element])
+    /// Arrays, sets, dictionaries and enumerations with payloads: text in JSON in a keyed archive.
+    case json(any Codable.Type)
+    /// The value that a transformer makes.
+    case transformable(name: String?, Any.Type)
+
+    /// A stored property of a structure.
+    struct Element {
+        let name: String
+        let offset: Int
+        let type: Any.Type
+        let isOptional: Bool
+        let form: StoredForm
+    }
+
+    /// The reason why a type has no form.
+    struct Unsupported: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Finds the form of a type that is not optional.
+    init(of type: Any.Type, property: String, _ attribute: Schema.Attribute?) throws {
+        if let transformer = attribute?.transformerName {
+            self = .transformable(name: transformer, type)
+            return
+        }
+        self = try Self.plain(type) ?? Self.compound(type, property)
+    }
+
+    private static func plain(_ type: Any.Type) -> StoredForm? {
+        switch type {
+        case let integer as any FixedWidthInteger.Type:
+            .integer(integer, bits: integer.storedBits)
+        case is Double.Type: .double
+        case is Float.Type: .float
+        case is Bool.Type: .boolean
+        case is String.Type: .string
+        case is Date.Type: .date
+        case is Data.Type: .data
+        case is UUID.Type: .uuid
+        case is Decimal.Type: .decimal
+        case is URL.Type: .url
+        default: nil
+        }
+    }
+
+    private static func compound(_ type: Any.Type, _ property: String) throws -> StoredForm {
+        if let representable = type as? any RawRepresentable.Type, let raw = plain(representable.rawType) {
+            return .rawValue(representable, element: property, raw)
+        }
+        guard let codable = type as? any Codable.Type else {
+            throw Unsupported(description: "\(type) is not Codable. Mark the property with @Transient, or make the type Codable.")
+        }
+        if let cases = EnumerationCases.names(of: type) { return .cases(codable, cases) }
+        var elements: [Element] = []
+        var failure: (any Error)?
+        let isStructure = !(type is AnyObject.Type) && isPlainStructure(type)
+        if isStructure {
+            _ = _forEachField(of: type, options: []) { name, offset, fieldType, _ in
+                let wrapped = (fieldType as? any OptionalValue.Type)?.wrapped
+                let name = String(cString: name)
+                do {
+                    elements.append(
+                        Element(
+                            name: name,
+                            offset: offset,
+                            type: fieldType,
+                            isOptional: wrapped != nil,
+                            form: try element(wrapped ?? fieldType)
+                        )
+                    )
+                    return true
+                } catch {
+                    failure = error
+                    return false
+                }
+            }
+        }
+        if let failure { throw failure }
+        if !elements.isEmpty { StructureKeyPaths.add(type) }
+        return elements.isEmpty ? .json(codable) : .structure(codable, elements)
+    }
+
+    /// Arrays, sets and dictionaries are structures of the library, whose fields are no values.
+    private static func isPlainStructure(_ type: Any.Type) -> Bool {
+        !(type is any Collection.Type) && Mirror.isStructure(type)
+    }
+
+    /// The form of an element: further structures and collections are binary data with text in JSON.
+    private static func element(_ type: Any.Type) throws -> StoredForm {
+        if let form = plain(type) { return form }
+        guard let codable = type as? any Codable.Type else { throw Unsupported(description: "\(type) is not Codable.") }
+        return .json(codable)
+    }
+}
+
+extension Mirror {
+    /// Whether a type is a structure with stored properties that can be visited.
+    fileprivate static func isStructure(_ type: Any.Type) -> Bool {
+        var count = 0
+        return _forEachField(of: type, options: []) { _, _, _, _ in
+            count += 1
+            return true
+        } && count > 0
+    }
+}
+
+extension RawRepresentable {
+    fileprivate static var rawType: Any.Type { RawValue.self }
+
+    fileprivate static func made(of raw: Any) -> Any? { (raw as? RawValue).flatMap { Self(rawValue: $0) } }
+}
+
+// MARK: - Values
+
+extension StoredForm {
+    /// The value for the managed object; `nil` for no value.
+    func stored(_ value: Any) -> Any? {
+        if let optional = value as? any OptionalValue { return optional.wrappedValue.flatMap { stored($0) } }
+        switch self {
+        case .integer:
+            guard let integer = value as? any FixedWidthInteger else { return nil }
+            return NSNumber(value: integer.stored)
+        case .double: return (value as? Double).map { NSNumber(value: $0) }
+        case .float: return (value as? Float).map { NSNumber(value: $0) }
+        case .boolean: return (value as? Bool).map { NSNumber(value: $0) }
+        case .string, .date, .data, .uuid, .decimal, .url, .transformable: return value
+        case .rawValue(_, let element, let form):
+            guard let representable = value as? any RawRepresentable, let raw = form.stored(representable.rawValue) else {
+                return nil
+            }
+            return [element: raw]
+        case .cases(_, let names): return EnumerationCases.index(of: value).map { [names[$0]: names[$0]] }
+        case .structure(_, let elements): return Self.parts(value, elements)
+        case .json: return Self.encoded(value).map { $0 as NSData }
+        }
+    }
+
+    /// The value in Swift's type of what a managed object holds.
+    func value(_ stored: Any) -> Any? {
+        switch self {
+        case .integer(let type, _): (stored as? NSNumber).flatMap { type.made(of: $0.int64Value) }
+        case .double: (stored as? NSNumber)?.doubleValue
+        case .float: (stored as? NSNumber)?.floatValue
+        case .boolean: (stored as? NSNumber)?.boolValue
+        case .decimal: (stored as? NSDecimalNumber)?.decimalValue ?? stored
+        case .string, .date, .data, .uuid, .url, .transformable: stored
+        case .rawValue(let type, let element, let form):
+            (stored as? [String: Any])?[element].flatMap { form.value($0) }.flatMap { type.made(of: $0) }
+        case .cases(let type, let names):
+            (stored as? [String: Any])?.keys.lazy.compactMap { names.firstIndex(of: $0) }.first
+                .flatMap { EnumerationCases.value(of: type, at: $0) }
+        case .structure(let type, let elements):
+            (stored as? [String: Any]).flatMap { Self.structure(type, elements, $0) }
+        case .json(let type): (stored as? Data ?? (stored as? NSData).map { Data(referencing: $0) }).flatMap { Self.decoded(type, $0) }
+        }
+    }
+
+    private static func encoded(_ value: Any) -> Data? {
+        (value as? any Encodable).flatMap { try? JSONEncoder().encode($0) }
+    }
+
+    private static func decoded<Value: Decodable>(_ type: Value.Type, _ data: Data) -> Any? {
+        try? JSONDecoder().decode(type, from: data)
+    }
+
+    /// The elements of a structure, by name.
+    private static func parts(_ value: Any, _ elements: [Element]) -> [String: Any] {
+        func parts<Structure>(_ structure: Structure) -> [String: Any] {
+            withUnsafeBytes(of: structure) { bytes in
+                var parts: [String: Any] = [:]
+                for element in elements {
+                    func read<Field>(_ type: Field.Type) -> Any {
+                        bytes.baseAddress!.advanced(by: element.offset).assumingMemoryBound(to: type).pointee
+                    }
+                    if let part = element.form.stored(_openExistential(element.type, do: read)) { parts[element.name] = part }
+                }
+                return parts
+            }
+        }
+        return _openExistential(value, do: parts)
+    }
+
+    /// The structure of elements; `nil` if an element is missing that is not optional.
+    private static func structure(_ type: Any.Type, _ elements: [Element], _ parts: [String: Any]) -> Any? {
+        let values = elements.map { element -> Any? in
+            if let part = parts[element.name], let value = element.form.value(part) { return value }
+            return (element.type as? any OptionalValue.Type)?.absent
+        }
+        guard !values.contains(where: { $0 == nil }) else { return nil }
+        func made<Structure>(_ type: Structure.Type) -> Any {
+            let memory = UnsafeMutablePointer<Structure>.allocate(capacity: 1)
+            defer { memory.deallocate() }
+            for (element, value) in zip(elements, values) {
+                func put<Field>(_ type: Field.Type) {
+                    guard let value = value as? Field else {
+                        fatalError("SwiftData: the element \(element.name) of \(Structure.self) has another type.")
+                    }
+                    (UnsafeMutableRawPointer(memory) + element.offset).initializeMemory(as: type, to: value)
+                }
+                _openExistential(element.type, do: put)
+            }
+            return memory.move()
+        }
+        return _openExistential(type, do: made)
+    }
+}
+
+extension FixedWidthInteger {
+    /// The value as the store keeps it. A value that no store can hold stops the program.
+    fileprivate var stored: Int64 {
+        guard let value = Int64(exactly: self) else {
+            fatalError("SwiftData: \(self) of type \(Self.self) does not fit an integer of 64 bits with a sign.")
+        }
+        return value
+    }
+
+    /// The width of the attribute, which has a sign.
+    fileprivate static var storedBits: Int {
+        let bits = isSigned ? bitWidth : bitWidth + 1
+        return bits <= 16 ? 16 : bits <= 32 ? 32 : 64
+    }
+
+    fileprivate static func made(of value: Int64) -> Any? { Self(exactly: value) }
+}

@@ -1,0 +1,81 @@
+import Expectations
+import Testing
+
+@testable import StrataMacroExpansion
+
+@Suite("Expansions of @Model")
+struct ModelExpansionTests {
+    @Test(arguments: [
+        ("var name: String", "@SwiftData._PersistedProperty"),
+        ("@Relationship(deleteRule: .cascade) var parts: [Part] = []", "@SwiftData._PersistedProperty"),
+        ("@Attribute(.transformable(by: T.self)) var color: Color", "@SwiftData._TransformablePersistedProperty"),
+        ("private(set) var count = 3 { didSet { print(count) } }", "@SwiftData._PersistedProperty"),
+        ("@Transient var cache = 1", ""), ("static var shared = 1", ""), ("lazy var late = 1", ""),
+        ("var shout: String { name.uppercased() }", ""), ("let code: String", ""), ("func f() -> Int { 1 }", ""),
+        ("private var _$backingData: Any = 1", ""),
+    ])
+    func `only stored variables get accessors`(_ member: String, _ attribute: String) {
+        let expansion = ModelMacro.expand(.sample("ModelMacro", role: "memberAttribute", member))
+        expectEqual(expansion, Expansion(source: attribute))
+    }
+
+    @Test func `the schema lists stored properties with initial values and options, and groups`() throws {
+        let source = try require(
+            expand(
+                """
+                final class Item {
+                    #Index<Item>([\\.title], [\\.title, \\.count])
+                    @Attribute(.unique, originalName: "name") var title: String
+                    var count = 1 + 2
+                    var due: Date? = Date(
+                        timeIntervalSince1970: 0)
+                    #if DEBUG
+                    var debug: Bool = false
+                    #endif
+                    @Transient var cache = 5
+                    let code: String
+                    init(title: String) { self.title = title; code = "" }
+                    var shout: String { title }
+                    func f() -> Int {
+                        var local = 1
+                        return local
+                    }
+                }
+                """
+            ).source
+        )
+        let entries = source.split(separator: "\n").filter { $0.contains("PropertyMetadata(") || $0.hasPrefix("#") }.prefix(8)
+        let place = "    metadata.append(SwiftData.Schema.PropertyMetadata(name: "
+        expectEqual(
+            entries.map { $0.replacing(place, with: "") },
+            [
+                "\"\", keypath: \\Item.self, defaultValue: nil, metadata: SwiftData.Schema.Index<Item>([\\.title], [\\.title, \\.count])))",
+                "\"title\", keypath: \\Item.title, defaultValue: nil, metadata: SwiftData.Schema.Attribute(.unique, originalName: \"name\")))",
+                "\"count\", keypath: \\Item.count, defaultValue: 1 + 2, metadata: nil))",
+                "\"due\", keypath: \\Item.due, defaultValue: (Date(", "#if DEBUG",
+                "\"debug\", keypath: \\Item.debug, defaultValue: (false) as Bool, metadata: nil))", "#endif",
+                "\"code\", keypath: \\Item.code, defaultValue: nil, metadata: nil))",
+            ]
+        )
+        expect(source.contains("public init(backingData:") && source.contains("code = backingData.getValue(forKey: \\.code)"))
+        expect(!source.contains("_cache = ") && source.contains("_title = _SwiftDataNoType()"))
+    }
+
+    @Test func `a class that is not final has a required initialiser`() throws {
+        expect(try require(expand("class A { var b: Int }").source).contains("public required init(backingData:"))
+    }
+
+    @Test(arguments: [
+        ("struct A { }", "can only stand on a class"), ("class A<T> { }", "an entity has one class"),
+        ("final class A { let id = UUID() }", "cannot read 'id' back"),
+    ])
+    func `what cannot be a model is reported`(_ source: String, _ message: String) throws {
+        let expansion = expand(source)
+        let diagnostic = try require(expansion.diagnostics.first)
+        expect(expansion.source == nil && diagnostic.message.contains(message))
+    }
+
+    private func expand(_ source: String) -> Expansion {
+        ModelMacro.expand(.sample("ModelMacro", role: "member", source))
+    }
+}

@@ -1,0 +1,112 @@
+import Expectations
+import Foundation
+import SwiftData
+import Testing
+
+@Suite("SwiftData: fetches")
+struct FetchDescriptorTests {
+    private func context(_ place: Place) throws -> ModelContext {
+        let context = ModelContext(try place.container())
+        for (index, name) in ["Ada", "Bea", "Cid", "Dan"].enumerated() {
+            let sailor = Sailor(name, badge: index)
+            sailor.rank = index % 2 == 0 ? .high : .low
+            sailor.spot = index == 0 ? nil : Spot(city: index == 1 ? "Rome" : "Oslo", floor: index, tags: [])
+            sailor.crew = index < 2 ? try context.fetch(FetchDescriptor<Crew>()).first ?? Crew(name: "Night") : nil
+            context.insert(sailor)
+        }
+        try context.save()
+        return context
+    }
+
+    private func names(_ context: ModelContext, _ predicate: Predicate<Sailor>) throws -> [String] {
+        try context.fetch(FetchDescriptor(predicate: predicate, sortBy: [SortDescriptor(\.name)])).map(\.name)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `predicates on values, enumerations, parts of structures and related objects work`(_ place: Place) throws {
+        let context = try context(place)
+        let high = Rank.high
+        expectEqual(try names(context, #Predicate { $0.badge > 1 && $0.name != "Dan" }), ["Cid"])
+        expectEqual(try names(context, #Predicate { $0.rank == high }), ["Ada", "Cid"])
+        expectEqual(try names(context, #Predicate { $0.spot?.city == "Oslo" }), ["Cid", "Dan"])
+        expectEqual(try names(context, #Predicate { $0.crew?.name == "Night" }), ["Ada", "Bea"])
+        expectEqual(try names(context, #Predicate { $0.crew == nil }), ["Cid", "Dan"])
+        expectEqual(
+            try context.fetchCount(FetchDescriptor<Crew>(predicate: #Predicate { $0.sailors.contains { $0.badge == 1 } })),
+            1
+        )
+    }
+
+    @Test(arguments: Place.allCases)
+    func `order, limit and offset hold, and unsaved objects count`(_ place: Place) throws {
+        let context = try context(place)
+        var descriptor = FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name, order: .reverse)])
+        descriptor.fetchLimit = 2
+        descriptor.fetchOffset = 1
+        expectEqual(try context.fetch(descriptor).map(\.name), ["Cid", "Bea"])
+        descriptor.fetchLimit = 0
+        expectEqual(try context.fetch(descriptor).count, 0)
+        context.insert(Sailor("Eve", badge: 9))
+        expectEqual(try context.fetchCount(FetchDescriptor<Sailor>()), 5)
+        var stored = FetchDescriptor<Sailor>()
+        stored.includePendingChanges = false
+        expectEqual(try context.fetchCount(stored), 4)
+    }
+
+    @Test func `a property that is not stored cannot be searched by`() throws {
+        let context = try context(.memory)
+        let error = expectThrows(SwiftDataError.self) {
+            _ = try context.fetch(FetchDescriptor<Sailor>(predicate: #Predicate { $0.shout == "ADA" }))
+        }
+        expectEqual(error, SwiftDataError.unsupportedPredicate)
+        let text = try require(error).description
+        expect(text.contains("no stored property of Sailor"), "\(text)")
+    }
+
+    @Test func `a deletion by a predicate goes with the next save`() throws {
+        let context = try context(.file)
+        try context.delete(model: Sailor.self, where: #Predicate { $0.badge < 2 })
+        expectEqual(try ModelContext(context.container).fetchCount(FetchDescriptor<Sailor>()), 4)
+        try context.save()
+        expectEqual(try ModelContext(context.container).fetch(FetchDescriptor<Sailor>()).map(\.name).sorted(), ["Cid", "Dan"])
+    }
+
+    @Test(arguments: Place.allCases)
+    func `identifiers find their objects, saved or not, alone, in relationships and in arrays`(_ place: Place) throws {
+        let context = try context(place)
+        let bea = try require(try context.fetch(FetchDescriptor<Sailor>(predicate: #Predicate { $0.name == "Bea" })).first)
+        let crew = try require(bea.crew)
+        let new = Sailor("Eve", badge: 9)
+        context.insert(new)
+        let (id, crewID, newID) = (bea.persistentModelID, crew.persistentModelID, new.persistentModelID)
+        let ids = [id, newID]
+        expectEqual(try names(context, #Predicate { $0.persistentModelID == id }), ["Bea"])
+        expectEqual(try names(context, #Predicate { $0.persistentModelID == newID }), ["Eve"])
+        expectEqual(try names(context, #Predicate { $0.crew?.persistentModelID == crewID }), ["Ada", "Bea"])
+        expectEqual(try names(context, #Predicate { ids.contains($0.persistentModelID) }), ["Bea", "Eve"])
+        expectEqual(try names(context, #Predicate { $0.persistentModelID != id }), ["Ada", "Cid", "Dan", "Eve"])
+    }
+
+    @Test(arguments: Place.allCases)
+    func `batches and an enumeration reach each object`(_ place: Place) throws {
+        let context = try context(place)
+        var descriptor = FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)])
+        expectEqual(
+            expectThrows(SwiftDataError.self) { _ = try context.fetch(descriptor, batchSize: 3) },
+            SwiftDataError.includePendingChangesWithBatchSize
+        )
+        descriptor.includePendingChanges = false
+        expectEqual(try context.fetch(descriptor, batchSize: 3).map(\.name), ["Ada", "Bea", "Cid", "Dan"])
+        var seen: [String] = []
+        try context.enumerate(descriptor, batchSize: 3) { seen.append($0.name) }
+        expectEqual(seen, ["Ada", "Bea", "Cid", "Dan"])
+        expectEqual(
+            expectThrows(SwiftDataError.self) { try context.enumerate(descriptor, batchSize: 3) { $0.age(by: 1) } },
+            SwiftDataError.modelValidationFailure
+        )
+        expectEqual(context.changedModelsArray.count, 3)
+        try context.enumerate(descriptor, allowEscapingMutations: true) { $0.age(by: 1) }
+        try context.save()
+        expectEqual(try ModelContext(context.container).fetch(descriptor).map(\.years), [5, 5, 5, 4])
+    }
+}
