@@ -69,7 +69,7 @@ extension NSBatchInsertRequest: ExecutableRequest {
         _ control: FetchControl?,
         _ making: FetchControl?
     ) throws -> NSBatchInsertResult {
-        if let control, control.isCancelled { throw CancellationError() }
+        try control?.cancellation.check()
         guard let coordinator = context.coordinator else { throw context.noCoordinator(self) }
         let layout = try BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel)).layout(of: self)
         let store = try coordinator.storeForInsertion(of: layout, affectedStores)

@@ -54,7 +54,7 @@ extension NSManagedObjectContext {
         let result = try await withTaskCancellationHandler {
             try await perform { UncheckedBox(try request.value.execute(in: self, control, making)) }
         } onCancel: {
-            control.cancel()
+            control.cancellation.cancel()
         }
         return result.value
     }

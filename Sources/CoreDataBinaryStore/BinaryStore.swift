@@ -48,7 +48,7 @@ package final class BinaryStore: NSAtomicStore, @unchecked Sendable {
 
     private class func existingFile(_ url: URL) throws -> BinaryStoreFile {
         if let file = try BinaryStoreFile(contentsOf: url) { return file }
-        throw BinaryStoreFile.failure(.fileReadNoSuchFile, url, "there is no such file")
+        throw BinaryStoreFile.failure(.fileReadNoSuchFile, at: url, because: "there is no such file")
     }
 
     // MARK: - Reading
@@ -65,21 +65,21 @@ package final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         for object in file.objects {
             guard let entity = model.entitiesByName[object.entity], object.key > 0, object.key <= file.lastKey,
                 nodes[object.key] == nil
-            else { throw BinaryStoreFile.failure(.fileReadCorruptFile, url, "it is damaged") }
+            else { throw BinaryStoreFile.failure(.fileReadCorruptFile, at: url, because: "it is damaged") }
             nodes[object.key] = NSAtomicStoreCacheNode(
                 objectID: objectID(for: entity, withReferenceObject: object.key)
             )
         }
         for object in file.objects {
             guard let node = nodes[object.key] else { continue }
-            try requireKnown(object, node.objectID.layout, url)
+            try requireKnown(object, in: node.objectID.layout, at: url)
             for slot in node.objectID.layout.slots {
                 guard slot.kind != .reference, let stored = object.values[slot.name] else { continue }
                 guard let value = Self.value(stored, slot) else {
                     throw BinaryStoreFile.failure(
                         .fileReadCorruptFile,
-                        url,
-                        "the value of \"\(slot.name)\" of \(object.entity) \(object.key) cannot be read"
+                        at: url,
+                        because: "the value of \"\(slot.name)\" of \(object.entity) \(object.key) cannot be read"
                     )
                 }
                 node.set(value, at: slot.name.split(separator: ".").map(String.init)[...])
@@ -88,7 +88,7 @@ package final class BinaryStore: NSAtomicStore, @unchecked Sendable {
                 guard let keys = object.links[name] else { continue }
                 let others = keys.compactMap { nodes[$0] }
                 guard others.count == keys.count else {
-                    throw BinaryStoreFile.failure(.fileReadCorruptFile, url, "it is damaged")
+                    throw BinaryStoreFile.failure(.fileReadCorruptFile, at: url, because: "it is damaged")
                 }
                 if !relationship.isToMany {
                     node.setValue(others.first, forKey: name)
@@ -105,14 +105,15 @@ package final class BinaryStore: NSAtomicStore, @unchecked Sendable {
     /// Refuses values that have no attribute in the model, because the next save would omit them.
     ///
     /// The names of composite attributes are not part of version hashes, so they may differ in the model.
-    private func requireKnown(_ object: BinaryStoreFile.Object, _ layout: EntityLayout, _ url: URL) throws {
+    private func requireKnown(_ object: BinaryStoreFile.Object, in layout: EntityLayout, at url: URL) throws {
         guard !StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption]),
             let path = object.values.keys.filter({ layout.slot(named: $0) == nil }).min()
         else { return }
         throw BinaryStoreFile.failure(
             .persistentStoreIncompatibleSchema,
-            url,
-            "it has values of \(object.entity).\(path), which the model does not have. If a composite attribute was renamed, give the entity another versionHashModifier, so that the store is migrated"
+            at: url,
+            because:
+                "it has values of \(object.entity).\(path), which the model does not have. If a composite attribute was renamed, give the entity another versionHashModifier, so that the store is migrated"
         )
     }
 

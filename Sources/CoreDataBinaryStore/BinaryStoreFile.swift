@@ -43,19 +43,23 @@ struct BinaryStoreFile {
         guard url.path != "/dev/null", FileManager.default.fileExists(atPath: url.path) else { return nil }
         let data = try Data(contentsOf: url)
         guard !data.starts(with: Data("SQLite format 3\0".utf8)) else {
-            throw Self.failure(.persistentStoreTypeMismatch, url, "it is a SQLite file")
+            throw Self.failure(.persistentStoreTypeMismatch, at: url, because: "it is a SQLite file")
         }
         guard let list = try? BinaryPropertyList(data), case .dictionary(let root)? = list[list.root],
             case .string(Self.format)? = root["format"].flatMap({ list[$0] }),
             case .integer(let version)? = root["version"].flatMap({ list[$0] })
-        else { throw Self.failure(.fileReadCorruptFile, url, "it is no binary store") }
+        else { throw Self.failure(.fileReadCorruptFile, at: url, because: "it is no binary store") }
         guard version == Self.version else {
-            throw Self.failure(.featureUnsupported, url, "its format is of version \(version), which is not known here")
+            throw Self.failure(
+                .featureUnsupported,
+                at: url,
+                because: "its format is of version \(version), which is not known here"
+            )
         }
         do {
             self = try Self(list, root)
         } catch {
-            throw Self.failure(.fileReadCorruptFile, url, "it is damaged")
+            throw Self.failure(.fileReadCorruptFile, at: url, because: "it is damaged")
         }
     }
 
@@ -112,7 +116,7 @@ struct BinaryStoreFile {
     }
 
     /// The error of a file that cannot be used.
-    static func failure(_ code: CocoaError.Code, _ url: URL, _ reason: String) -> CocoaError {
+    static func failure(_ code: CocoaError.Code, at url: URL, because reason: String) -> CocoaError {
         CocoaError.described(
             code,
             userInfo: [

@@ -14,7 +14,7 @@ extension NSIncrementalStore {
     }
 
     package func isNew(_ key: Int64, _ layout: EntityLayout) -> Bool {
-        versions.current(key, root: layout.rootNumber) == 0
+        versions.newestVersion(ofKey: key, root: layout.rootNumber) == 0
     }
 
     package func save(
@@ -50,7 +50,7 @@ extension NSIncrementalStore {
     private func findConflicts(_ changes: StoreChanges) throws -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
         func check(layout: EntityLayout, key: Int64, base: Int64) throws {
-            guard versions.current(key, root: layout.rootNumber) != base else { return }
+            guard versions.newestVersion(ofKey: key, root: layout.rootNumber) != base else { return }
             conflicts.append(try conflict(layout: layout, key: key, base: base))
         }
         for update in changes.updated {
@@ -61,7 +61,7 @@ extension NSIncrementalStore {
         }
         for lock in changes.locked { try check(layout: lock.layout, key: lock.key, base: lock.baseVersion) }
         for (root, targets) in changes.foreignTargets() {
-            for target in targets where versions.current(target.key, root: root) == nil {
+            for target in targets where versions.newestVersion(ofKey: target.key, root: root) == nil {
                 conflicts.append(.missing(target, root: root))
             }
         }

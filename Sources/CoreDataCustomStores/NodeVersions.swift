@@ -24,7 +24,7 @@ final class NodeVersions: @unchecked Sendable {
     private var tables: [Int: [Int64: Known]] = [:]
 
     /// The version of an object's newest row for contexts; 0 if it was never read, `nil` if it was deleted.
-    func current(_ key: Int64, root: Int) -> Int64? {
+    func newestVersion(ofKey key: Int64, root: Int) -> Int64? {
         guard let known = tables[root]?[key] else { return 0 }
         return known.isDeleted ? nil : known.own
     }

@@ -63,7 +63,7 @@ extension NSManagedObjectModel {
         var larger: NSManagedObjectModel?
         for model in models {
             let hashes = model.entityVersionHashesByName
-            guard model.current(stored).allSatisfy({ hashes[$0.key] == $0.value }) else { continue }
+            guard model.hashesByPresentRule(of: stored).allSatisfy({ hashes[$0.key] == $0.value }) else { continue }
             if hashes.count == stored.count { return model }
             larger = larger ?? model
         }

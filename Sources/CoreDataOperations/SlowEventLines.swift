@@ -14,8 +14,7 @@ import Foundation
 ///
 /// An addition to Apple's API.
 public struct SlowEventLines: CoreDataInstrument {
-    private let threshold: Duration
-    private let write: @Sendable (String) -> Void
+    private let log: SlowLog<String>
 
     /// Makes an instrument that writes lines.
     ///
@@ -24,20 +23,18 @@ public struct SlowEventLines: CoreDataInstrument {
     ///   - write: A function that receives a line without a line break, on the thread of the operation. Default:
     ///     standard error.
     public init(from threshold: Duration, write: (@Sendable (String) -> Void)? = nil) {
-        self.threshold = threshold
-        self.write =
-            write
-            // A single call keeps lines of several threads intact. If standard error is closed, then the program goes
-            // on.
-            ?? { line in try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8)) }
+        log = SlowLog(threshold: threshold, handler: write)
     }
 
     /// Writes a line, if the event took long or has failed.
     ///
     /// - Parameter event: The event.
     public func record(_ event: CoreDataEvent) {
-        guard event.duration >= threshold || event.hasFailed else { return }
-        write(Self.line(of: event, at: Date()))
+        if event.hasFailed {
+            log.report(Self.line(of: event, at: Date()))
+        } else {
+            log.report(Self.line(of: event, at: Date()), ifSlow: event.duration)
+        }
     }
 
     /// The line for an event.

@@ -256,7 +256,7 @@ package struct BinaryPropertyList {
         var offsets: [Int] = []
         for node in all {
             offsets.append(bytes.count)
-            Self.append(node, to: &bytes, referenceSize, keyIndices)
+            Self.append(node, to: &bytes, referenceSize: referenceSize, keyIndices: keyIndices)
         }
         let tableStart = bytes.count
         let offsetSize = Self.size(of: tableStart)
@@ -273,13 +273,13 @@ package struct BinaryPropertyList {
     private static func append(
         _ node: Node,
         to bytes: inout [UInt8],
-        _ referenceSize: Int,
-        _ keyIndices: [String: Int]
+        referenceSize: Int,
+        keyIndices: [String: Int]
     ) {
         func appendMarker(_ kind: UInt8, _ length: Int) {
             if length < 0xF { return bytes.append(kind << 4 | UInt8(length)) }
             bytes.append(kind << 4 | 0xF)
-            append(.integer(Int64(length)), to: &bytes, referenceSize, keyIndices)
+            append(.integer(Int64(length)), to: &bytes, referenceSize: referenceSize, keyIndices: keyIndices)
         }
         func appendReferences(_ references: some Sequence<Int>) {
             for reference in references {

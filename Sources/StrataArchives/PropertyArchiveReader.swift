@@ -77,7 +77,7 @@ package struct PropertyArchiveReader {
         default:
             if let value = Self.leaf(object, name) { return Known(value: value, size: 1) }
             // Foundation would make a value of damaged parts, such as a date that is no number.
-            return Self.leafNames.contains(name) ? nil : foreign(object, name, depth)
+            return Self.leafNames.contains(name) ? nil : foreign(object, named: name, depth: depth)
         }
     }
 
@@ -203,7 +203,7 @@ package struct PropertyArchiveReader {
     // MARK: - Other classes
 
     /// Checks an object that Foundation has to make: its class is known and allowed, and its references are valid.
-    private mutating func foreign(_ object: KeyedArchive.Object, _ name: String, _ depth: Int) -> Known? {
+    private mutating func foreign(_ object: KeyedArchive.Object, named name: String, depth: Int) -> Known? {
         guard let type = FoundationClasses.named(name), rule.allows(type) else { return nil }
         hasForeignObjects = true
         var size = 1

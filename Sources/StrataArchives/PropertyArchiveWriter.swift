@@ -50,8 +50,8 @@ package struct PropertyArchiveWriter {
             }
             return add("NSURL", ["NS.base": base, "NS.relative": .uid(add(value.relativeString))])
         case .decimal(let value): return add(value)
-        case .array(let value): return add("NSArray", value.map { $0 }, depth)
-        case .set(let value): return add("NSSet", value.map { $0 }, depth)
+        case .array(let value): return add("NSArray", values: value.map { $0 }, depth: depth)
+        case .set(let value): return add("NSSet", values: value.map { $0 }, depth: depth)
         case .orderedSet(let value):
             guard let numbers = write(value.map { $0 }, depth) else { return nil }
             let fields = numbers.enumerated().map {
@@ -90,7 +90,7 @@ package struct PropertyArchiveWriter {
         return numbers
     }
 
-    private mutating func add(_ className: String, _ values: [Any], _ depth: Int) -> Int? {
+    private mutating func add(_ className: String, values: [Any], depth: Int) -> Int? {
         guard let numbers = write(values, depth) else { return nil }
         return add(className, ["NS.objects": references(numbers)])
     }
@@ -116,7 +116,7 @@ package struct PropertyArchiveWriter {
     /// Adds an object of a class with the given fields, and returns its number.
     package mutating func add(_ className: String, _ fields: [String: BinaryPropertyList.Node]) -> Int {
         let number = reserve()
-        fill(number, className, fields)
+        fill(number, asInstanceOf: className, fields: fields)
         return number
     }
 
@@ -124,7 +124,8 @@ package struct PropertyArchiveWriter {
     package mutating func reserve() -> Int { add(.null) }
 
     /// Adds the object for a number that was reserved.
-    package mutating func fill(_ number: Int, _ className: String, _ fields: [String: BinaryPropertyList.Node]) {
+    package mutating func fill(_ number: Int, asInstanceOf className: String, fields: [String: BinaryPropertyList.Node])
+    {
         var entries = fields.mapValues { list.append($0) }
         entries["$class"] = list.append(.uid(self.number(ofClass: className)))
         list.replace(objects[number], with: .dictionary(entries))

@@ -24,11 +24,10 @@ package final class Waiter: Sendable {
     /// - Returns: The reason for which the sleep ended, and its seconds. Cancellation counts as a call.
     package func sleep(timeout: Double, cancellation: Cancellation?) -> (Awakening, waited: Double) {
         let start = ContinuousClock.now
-        cancellation?.wake(semaphore)
-        defer { cancellation?.stopWaking() }
         // A year means "for ever": every wait has a limit, and the sum below cannot overflow.
         let deadline = DispatchTime.now() + min(max(timeout, 0), 31_536_000)
-        let result = semaphore.wait(timeout: deadline)
+        let wait = { [semaphore] in semaphore.wait(timeout: deadline) }
+        let result = cancellation?.running(stoppedBy: { [semaphore] in _ = semaphore.signal() }, wait) ?? wait()
         return (result == .success ? .called : .timedOut, (ContinuousClock.now - start) / .seconds(1))
     }
 }

@@ -300,7 +300,7 @@ package struct InMemoryContents: Sendable {
     ///
     /// - Returns: The rows as they are now.
     private mutating func releaseLateReferences(
-        of deletion: RowDeletion,
+        of deletion: ExpectedRow,
         in changes: StoreChanges,
         result: StoreSaveResult,
         permanent: KeyMap<Int64>

@@ -37,7 +37,7 @@ struct InMemoryFetch {
         try plan.evaluating {
             try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
                 guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
-                if let control, control.isCancelled { throw CancellationError() }
+                try control?.cancellation.check()
                 if let filter {
                     if filter.matches(row.unsafe) { result.append(row.buffer) }
                 } else if try evaluator?.evaluate(row.buffer) ?? true {

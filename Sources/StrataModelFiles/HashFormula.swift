@@ -37,7 +37,13 @@ package enum HashFormula {
         allowsExternalStorage: Bool,
         preservesValueOnDeletion: Bool
     ) -> Data {
-        attribute(base, type, allowsExternalStorage, preservesValueOnDeletion, elements: [])
+        attribute(
+            base,
+            type: type,
+            allowsExternalStorage: allowsExternalStorage,
+            preservesValueOnDeletion: preservesValueOnDeletion,
+            elements: []
+        )
     }
 
     /// The hash of a derived attribute: only the text of the derivation counts.
@@ -72,14 +78,20 @@ package enum HashFormula {
         preservesValueOnDeletion: Bool,
         elements: [(name: String, hash: Data)]
     ) -> Data {
-        attribute(base, 2100, allowsExternalStorage, preservesValueOnDeletion, elements: elements)
+        attribute(
+            base,
+            type: 2100,
+            allowsExternalStorage: allowsExternalStorage,
+            preservesValueOnDeletion: preservesValueOnDeletion,
+            elements: elements
+        )
     }
 
     private static func attribute(
         _ base: Base,
-        _ type: UInt,
-        _ allowsExternalStorage: Bool,
-        _ preservesValueOnDeletion: Bool,
+        type: UInt,
+        allowsExternalStorage: Bool,
+        preservesValueOnDeletion: Bool,
         elements: [(name: String, hash: Data)]
     ) -> Data {
         var message = base.hash

@@ -13,13 +13,17 @@ package enum ModelPackage {
     package static func contents(at url: URL) throws(ModelError) -> (data: Data, file: URL) {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
-            throw failure(.missing, url, "there is no such file")
+            throw failure(.missing, at: url, because: "there is no such file")
         }
         if url.pathExtension == "omo" {
             // Xcode writes the same model twice; the optimized form is not documented.
             let plain = url.deletingPathExtension().appendingPathExtension("mom")
             guard FileManager.default.fileExists(atPath: plain.path) else {
-                throw failure(.unsupported, url, "an optimized model can only be read with the .mom beside it")
+                throw failure(
+                    .unsupported,
+                    at: url,
+                    because: "an optimized model can only be read with the .mom beside it"
+                )
             }
             return (try read(plain), plain)
         }
@@ -36,11 +40,11 @@ package enum ModelPackage {
         if FileManager.default.fileExists(atPath: url.appendingPathComponent("elements").path) {
             throw failure(
                 .unsupported,
-                url,
-                "the binary format of Xcode 3 is not supported; save the model with Xcode 4 or later"
+                at: url,
+                because: "the binary format of Xcode 3 is not supported; save the model with Xcode 4 or later"
             )
         }
-        throw failure(.missing, url, "the folder has no file \"contents\"")
+        throw failure(.missing, at: url, because: "the folder has no file \"contents\"")
     }
 
     /// The versions in an `.xcdatamodeld` or `.momd` folder, by name; `url` itself if it is something else.
@@ -78,12 +82,12 @@ package enum ModelPackage {
         let marker = url.appendingPathComponent(list)
         if FileManager.default.fileExists(atPath: marker.path) {
             guard let entries = PropertyListSerialization.dictionary(from: try read(marker)) else {
-                throw failure(.malformed, url, "its \(list) is no property list that could name a version")
+                throw failure(.malformed, at: url, because: "its \(list) is no property list that could name a version")
             }
             if let named = entries[key] {
                 // Only a name in the folder is accepted: a path in the list must not lead elsewhere.
                 guard let version = versions.first(where: { name($0) == named as? String }) else {
-                    throw failure(.missing, url, "its current version \"\(named)\" is not there")
+                    throw failure(.missing, at: url, because: "its current version \"\(named)\" is not there")
                 }
                 return version
             }
@@ -92,9 +96,9 @@ package enum ModelPackage {
         if let version = versions.first(where: { $0.deletingPathExtension().lastPathComponent == base }) {
             return version
         }
-        guard let version = versions.first else { throw failure(.missing, url, "the folder has no model") }
+        guard let version = versions.first else { throw failure(.missing, at: url, because: "the folder has no model") }
         guard versions.count == 1 else {
-            throw failure(.malformed, url, "it has several versions but no \(list) to choose one")
+            throw failure(.malformed, at: url, because: "it has several versions but no \(list) to choose one")
         }
         return version
     }
@@ -105,7 +109,7 @@ package enum ModelPackage {
         do {
             handle = try FileHandle(forReadingFrom: file)
         } catch {
-            throw failure(.malformed, file, "it cannot be read: \(error.localizedDescription)")
+            throw failure(.malformed, at: file, because: "it cannot be read: \(error.localizedDescription)")
         }
         defer { try? handle.close() }
         // One byte more than allowed shows that a file is too large, even if it has no size, such as a device.
@@ -113,16 +117,16 @@ package enum ModelPackage {
         do {
             data = try handle.read(upToCount: maximumSize + 1)
         } catch {
-            throw failure(.malformed, file, "it cannot be read: \(error.localizedDescription)")
+            throw failure(.malformed, at: file, because: "it cannot be read: \(error.localizedDescription)")
         }
-        guard let data, !data.isEmpty else { throw failure(.malformed, file, "the file is empty") }
+        guard let data, !data.isEmpty else { throw failure(.malformed, at: file, because: "the file is empty") }
         guard data.count <= maximumSize else {
-            throw failure(.tooLarge, file, "it is larger than \(maximumSize >> 20) MiB")
+            throw failure(.tooLarge, at: file, because: "it is larger than \(maximumSize >> 20) MiB")
         }
         return data
     }
 
-    private static func failure(_ kind: ModelError.Kind, _ url: URL, _ reason: String) -> ModelError {
+    private static func failure(_ kind: ModelError.Kind, at url: URL, because reason: String) -> ModelError {
         var error = ModelError(kind, reason)
         error.file = url
         return error

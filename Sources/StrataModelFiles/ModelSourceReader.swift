@@ -36,7 +36,7 @@ struct ModelSourceReader {
         source.faults += ModelReferences(source).faults()
     }
 
-    private mutating func fault(_ entity: String?, _ property: String?, _ element: ModelXMLElement, _ reason: String) {
+    private mutating func fault(entity: String?, property: String?, at element: ModelXMLElement, _ reason: String) {
         source.faults.append(
             ModelError(.invalid, entity: entity, property: property, line: element.line, reason)
         )
@@ -46,7 +46,7 @@ struct ModelSourceReader {
 
     private mutating func addEntity(_ element: ModelXMLElement) {
         guard let name = element.text("name") else {
-            return fault(nil, nil, element, "an entity has no name")
+            return fault(entity: nil, property: nil, at: element, "an entity has no name")
         }
         var entity = EntitySource(name: name, line: element.line)
         entity.className = element.text("representedClassName")
@@ -66,11 +66,11 @@ struct ModelSourceReader {
         var names: Set<String> = []
         for child in element.children where Self.properties.contains(child.name) {
             guard let own = child.text("name") else {
-                fault(name, nil, child, "a property has no name")
+                fault(entity: name, property: nil, at: child, "a property has no name")
                 continue
             }
             guard names.insert(own).inserted else {
-                fault(name, own, child, "there are two properties with this name")
+                fault(entity: name, property: own, at: child, "there are two properties with this name")
                 continue
             }
             if let property = property(from: child, own, entity: name) { entity.properties.append(property) }
@@ -123,14 +123,15 @@ struct ModelSourceReader {
         entity: String
     ) -> PropertySource? {
         switch element.name {
-        case "relationship": return relationship(element, name, entity).map(PropertySource.relationship)
+        case "relationship":
+            return relationship(from: element, named: name, in: entity).map(PropertySource.relationship)
         case "fetchedProperty":
             let request = element.children("fetchRequest").first.flatMap {
                 fetchRequest($0, entity: entity, property: name)
             }
             return .fetched(FetchedPropertySource(facts: Self.facts(of: element, name), request: request))
         default:
-            return attribute(element, name, (entity, name)).map(PropertySource.attribute)
+            return attribute(from: element, named: name, at: (entity, name)).map(PropertySource.attribute)
         }
     }
 
@@ -149,13 +150,18 @@ struct ModelSourceReader {
     }
 
     private mutating func attribute(
-        _ element: ModelXMLElement,
-        _ name: String,
-        _ place: (entity: String?, property: String?)
+        from element: ModelXMLElement,
+        named name: String,
+        at place: (entity: String?, property: String?)
     ) -> AttributeSource? {
         let typeName = element.name == "composite" ? "Composite" : element.text("attributeType") ?? "Undefined"
         guard let type = AttributeSource.TypeName(written: typeName) else {
-            fault(place.entity, place.property, element, "the attribute type \"\(typeName)\" is unknown")
+            fault(
+                entity: place.entity,
+                property: place.property,
+                at: element,
+                "the attribute type \"\(typeName)\" is unknown"
+            )
             return nil
         }
         var attribute = AttributeSource(
@@ -172,7 +178,12 @@ struct ModelSourceReader {
                 || element.flag("preservesValueInHistoryOnDeletion")
         )
         if attribute.isDerived, attribute.derivationExpression == nil {
-            fault(place.entity, place.property, element, "the derived attribute has no derivation expression")
+            fault(
+                entity: place.entity,
+                property: place.property,
+                at: element,
+                "the derived attribute has no derivation expression"
+            )
         }
         if type == .composite {
             attribute.elements = elements(of: element, place)
@@ -191,10 +202,15 @@ struct ModelSourceReader {
         var elements: [AttributeSource] = []
         for child in element.children where ["attribute", "composite"].contains(child.name) {
             guard let name = child.text("name") else {
-                fault(place.entity, place.property, child, "an element of the composite attribute has no name")
+                fault(
+                    entity: place.entity,
+                    property: place.property,
+                    at: child,
+                    "an element of the composite attribute has no name"
+                )
                 continue
             }
-            if let inner = attribute(child, name, place) { elements.append(inner) }
+            if let inner = attribute(from: child, named: name, at: place) { elements.append(inner) }
         }
         return elements
     }
@@ -207,12 +223,12 @@ struct ModelSourceReader {
     ]
 
     private mutating func relationship(
-        _ element: ModelXMLElement,
-        _ name: String,
-        _ entity: String
+        from element: ModelXMLElement,
+        named name: String,
+        in entity: String
     ) -> RelationshipSource? {
         guard let destination = element.text("destinationEntity") else {
-            fault(entity, name, element, "the relationship has no destination entity")
+            fault(entity: entity, property: name, at: element, "the relationship has no destination entity")
             return nil
         }
         var relationship = RelationshipSource(facts: Self.facts(of: element, name), destination: destination)
@@ -221,14 +237,14 @@ struct ModelSourceReader {
         }
         relationship.isToMany = element.flag("toMany")
         relationship.isOrdered = element.flag("ordered")
-        relationship.minCount = count("minCount", of: element, entity, name) ?? 0
-        let maxCount = count("maxCount", of: element, entity, name)
+        relationship.minCount = count("minCount", of: element, entity: entity, name: name) ?? 0
+        let maxCount = count("maxCount", of: element, entity: entity, name: name)
         relationship.maxCount = relationship.isToMany ? maxCount ?? 0 : 1
         if let rule = element.text("deletionRule") {
             if let known = RelationshipSource.DeleteRule(rawValue: rule) {
                 relationship.deleteRule = known
             } else {
-                fault(entity, name, element, "the deletion rule \"\(rule)\" is unknown")
+                fault(entity: entity, property: name, at: element, "the deletion rule \"\(rule)\" is unknown")
             }
         }
         return relationship
@@ -237,12 +253,12 @@ struct ModelSourceReader {
     private mutating func count(
         _ attribute: String,
         of element: ModelXMLElement,
-        _ entity: String,
-        _ name: String
+        entity: String,
+        name: String
     ) -> Int? {
         guard let text = element.text(attribute) else { return nil }
         guard let value = Int32(text), value >= -1 else {
-            fault(entity, name, element, "\(attribute) is not a count: \"\(text)\"")
+            fault(entity: entity, property: name, at: element, "\(attribute) is not a count: \"\(text)\"")
             return nil
         }
         return Int(value)
@@ -263,7 +279,9 @@ struct ModelSourceReader {
     }
 
     private mutating func addTemplate(_ element: ModelXMLElement) {
-        guard element.text("name") != nil else { return fault(nil, nil, element, "a fetch request has no name") }
+        guard element.text("name") != nil else {
+            return fault(entity: nil, property: nil, at: element, "a fetch request has no name")
+        }
         if let request = fetchRequest(element, entity: nil, property: nil) { source.fetchRequests.append(request) }
     }
 
@@ -285,7 +303,12 @@ struct ModelSourceReader {
         var numbers: [Int] = []
         for attribute in ["fetchLimit", "fetchOffset", "fetchBatchSize", "resultType"] {
             guard let value = number(attribute) else {
-                fault(entity, property, element, "\(attribute) is not a count: \"\(element[attribute] ?? "")\"")
+                fault(
+                    entity: entity,
+                    property: property,
+                    at: element,
+                    "\(attribute) is not a count: \"\(element[attribute] ?? "")\""
+                )
                 return nil
             }
             numbers.append(value)

@@ -73,7 +73,7 @@ extension OpenPostgreSQLStore {
         let wanted = StoreMetadata(newFor: request, mapping)
         // A caller that ignores versions may expect other tables.
         if metadata.tables != wanted.tables,
-            request.schema.current(metadata.versionHashes) == wanted.versionHashes
+            request.schema.hashesByPresentRule(of: metadata.versionHashes) == wanted.versionHashes
         {
             try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
         }

@@ -19,14 +19,14 @@ extension Connection {
         }
         let deadline = BusyWait.now() &+ UInt64(max(busyWait.timeout, 0) * 1e9)
         // A step of no pages takes the lock and keeps it.
-        var code = step(backup, 0, deadline)
+        var code = step(backup, pages: 0, until: deadline)
         if code == SQLITE_OK || code == SQLITE_DONE {
             guard condition() else {
                 sqlite3_backup_finish(backup)
                 return false
             }
             // All pages are copied in one step, so that no other connection can write in between.
-            code = step(backup, -1, deadline)
+            code = step(backup, pages: -1, until: deadline)
         }
         let finished = sqlite3_backup_finish(backup)
         if code != SQLITE_DONE { throw failure(finished == SQLITE_OK ? code : finished, .step, sql: nil) }
@@ -34,7 +34,7 @@ extension Connection {
     }
 
     /// Runs one step of a backup, and retries until the deadline while others have a lock.
-    private func step(_ backup: OpaquePointer, _ pages: Int32, _ deadline: UInt64) -> Int32 {
+    private func step(_ backup: OpaquePointer, pages: Int32, until deadline: UInt64) -> Int32 {
         while true {
             let code = sqlite3_backup_step(backup, pages)
             guard code == SQLITE_BUSY || code == SQLITE_LOCKED, BusyWait.now() < deadline else { return code }

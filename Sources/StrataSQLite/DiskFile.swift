@@ -18,7 +18,7 @@ package enum DiskFile {
     ///
     /// - Throws: `cannotOpen` or `readOnly` if none can be made, `full` without space, `inputOutput`.
     package static func create(_ path: String, _ bytes: UnsafeRawBufferPointer) throws(SQLiteError) {
-        try withFile(path, plain | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE) { file, methods in
+        try withFile(path, flags: plain | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE) { file, methods in
             for start in stride(from: 0, to: bytes.count, by: pieceSize) {
                 let piece = bytes[start..<min(start + pieceSize, bytes.count)]
                 let address = UnsafeRawBufferPointer(rebasing: piece).baseAddress
@@ -33,7 +33,7 @@ package enum DiskFile {
     ///
     /// - Throws: `cannotOpen` if it is not there, `inputOutput` if the disk fails.
     package static func synchronize(_ path: String) throws(SQLiteError) {
-        try withFile(path, plain) { file, methods in methods.xSync(file, SQLITE_SYNC_NORMAL) }
+        try withFile(path, flags: plain) { file, methods in methods.xSync(file, SQLITE_SYNC_NORMAL) }
     }
 
     /// Syncs a folder, so that its present file names survive a loss of power.
@@ -57,7 +57,7 @@ package enum DiskFile {
 
     private static func withFile(
         _ path: String,
-        _ flags: Int32,
+        flags: Int32,
         _ body: (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods) -> Int32
     ) throws(SQLiteError) {
         guard let system = sqlite3_vfs_find(nil) else { throw error(SQLITE_ERROR, path) }

@@ -117,13 +117,13 @@ final class Tracer {
             running[statement]?.rows += 1
         case SQLITE_TRACE_PROFILE:
             guard let run = running.removeValue(forKey: statement), let text = sqlite3_sql(statement) else { return }
-            report(statement, String(cString: text), run.start, run.rows)
+            report(statement, String(cString: text), since: run.start, rows: run.rows)
         default:
             break
         }
     }
 
-    private func report(_ statement: OpaquePointer, _ sql: String, _ start: UInt64, _ rows: Int) {
+    private func report(_ statement: OpaquePointer, _ sql: String, since start: UInt64, rows: Int) {
         let duration = Duration.nanoseconds(Int64(BusyWait.now() &- start))
         guard !detail.isEmpty else { return handler(TraceEvent(sql: sql, duration: duration, rows: rows)) }
         var scanned = 0

@@ -23,7 +23,7 @@ extension SQLMapping {
             schema,
             configuration: configuration,
             catalog: catalog,
-            prefersFormerNames: schema.current(storedHashes) != storedHashes,
+            prefersFormerNames: schema.hashesByPresentRule(of: storedHashes) != storedHashes,
             dialect: .sqlite
         )
     }

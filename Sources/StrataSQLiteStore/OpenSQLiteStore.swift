@@ -207,7 +207,9 @@ package final class OpenSQLiteStore: Sendable {
         in database: SQLiteDatabase,
         contents found: StoreContents? = nil
     ) throws -> OpenSQLiteStore {
-        if let contents = try found?.current(request, database.pool) ?? StoreContents.read(request, database.pool) {
+        if let contents = try found?.reread(for: request, from: database.pool)
+            ?? StoreContents.read(request, database.pool)
+        {
             guard request.recordsHistory, !contents.hasHistoryTables else {
                 return OpenSQLiteStore(request, database: database, contents: contents)
             }

@@ -11,7 +11,6 @@ import StrataSQLite
 final class SQLiteCursor: RowCursor {
     private let file: OpenSQLiteStore
     private let plan: FetchPlan
-    private let cancellation: Cancellation
     private var isAtEnd = false
     // They are destroyed in this order: a statement must not outlive its lease.
     private let statement: RowStatement
@@ -23,20 +22,18 @@ final class SQLiteCursor: RowCursor {
         lease: consuming PinnedSnapshotLease,
         files: RetiredFiles.Hold,
         file: OpenSQLiteStore,
-        plan: FetchPlan,
-        cancellation: Cancellation
+        plan: FetchPlan
     ) {
         self.statement = statement
         self.lease = lease
         self.files = files
         self.file = file
         self.plan = plan
-        self.cancellation = cancellation
     }
 
     /// Runs the statement of a fetch, up to its first row.
     static func open(_ plan: FetchPlan, of entity: EntityMapping, in file: OpenSQLiteStore) throws -> SQLiteCursor {
-        let cancellation = Cancellation(orWhen: EvaluationBudget.end)
+        let cancellation = Cancellation(partOf: plan.control?.cancellation, orWhen: EvaluationBudget.end)
         let files = file.retired.hold()
         // It uses a separate connection, because the statement stays on it.
         let snapshot = try file.pinning("End a loop over rows(for:), or unpin a context.") {
@@ -45,14 +42,11 @@ final class SQLiteCursor: RowCursor {
         let lease = try snapshot.reader(cancellation: cancellation)
         try file.modelGuard.requireSame(lease.connection, isNewest: false)
         let statement = try file.queries.rowStatement(of: plan, for: entity, on: lease.connection)
-        return SQLiteCursor(statement, lease: lease, files: files, file: file, plan: plan, cancellation: cancellation)
+        return SQLiteCursor(statement, lease: lease, files: files, file: file, plan: plan)
     }
 
     func next(_ count: Int) throws -> [Row] {
-        try plan.evaluating {
-            guard let control = plan.control else { return try piece(count) }
-            return try control.running(stoppedBy: { [cancellation] in cancellation.cancel() }) { try piece(count) }
-        }
+        try plan.evaluating { try piece(count) }
     }
 
     private func piece(_ count: Int) throws -> [Row] {

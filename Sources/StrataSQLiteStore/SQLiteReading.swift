@@ -198,11 +198,8 @@ struct SQLiteReading: Sendable {
     /// neither.
     @inline(__always)
     private func cancellable<R>(by control: FetchControl?, _ body: (Cancellation?) throws -> R) throws -> R {
-        let end = EvaluationBudget.end
-        guard control != nil || end != nil else { return try body(nil) }
-        let cancellation = Cancellation(orWhen: end)
-        guard let control else { return try body(cancellation) }
-        return try control.running(stoppedBy: { cancellation.cancel() }) { try body(cancellation) }
+        guard let end = EvaluationBudget.end else { return try body(control?.cancellation) }
+        return try body(Cancellation(partOf: control?.cancellation, orWhen: end))
     }
 
     /// Runs `body`, and again if files of external data were missing that may have been replaced.

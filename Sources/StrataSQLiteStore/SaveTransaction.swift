@@ -187,7 +187,7 @@ final class SaveTransaction {
 
     // MARK: - Versions
 
-    private func checkVersions(_ run: [RowDeletion]) throws {
+    private func checkVersions(_ run: [ExpectedRow]) throws {
         let entity = try entity(run[0].layout)
         let statement = try connection.statement(SQL("SELECT Z_OPT FROM \(entity.table) WHERE Z_PK = ?"))
         for lock in run {
@@ -207,7 +207,7 @@ final class SaveTransaction {
 
     // MARK: - Deleting
 
-    private func delete(_ run: [RowDeletion]) throws {
+    private func delete(_ run: [ExpectedRow]) throws {
         let entity = try entity(run[0].layout)
         let keepsFiles = entity.columns.contains(where: \.isTagged)
         let keys = run.map(\.key)

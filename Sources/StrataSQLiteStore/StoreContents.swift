@@ -6,7 +6,7 @@ import StrataSQLite
 
 /// The contents of a database when its store was opened.
 ///
-/// They may change at any time: a writer calls ``current(_:_:)`` to find out whether they are still the same.
+/// They may change at any time: a writer calls ``reread(for:from:)`` to find out whether they are still the same.
 struct StoreContents {
     let mapping: SQLMapping
     private(set) var metadata: StoreMetadata
@@ -76,7 +76,7 @@ struct StoreContents {
     /// This avoids reading the whole schema again.
     ///
     /// - Returns: `nil` if its tables or the model's version have changed.
-    func current(_ request: SQLiteStoreRequest, _ pool: ConnectionPool) throws -> StoreContents? {
+    func reread(for request: SQLiteStoreRequest, from pool: ConnectionPool) throws -> StoreContents? {
         try pool.read(isSnapshot: true) { connection in
             guard try Self.schemaVersion(connection) == schemaVersion,
                 let metadata = try StoreMetadata(on: connection, catalog: ModelGuard.columns, url: request.url),

@@ -151,7 +151,7 @@ struct CommandTests {
         let entity = try require(stack.coordinator.managedObjectModel.entitiesByName["City"])
         var lines: [String] = []
         try context.performAndWait {
-            try ExportCommand.export(entity, context, stretch: stretch) { lines.append($0) }
+            try ExportCommand.export(entity, from: context, stretch: stretch) { lines.append($0) }
         }
         let keys = lines.compactMap { $0.firstMatch(of: /City\/p(\d+)/).flatMap { Int($0.1) } }
         expect(lines.count == 6 && keys == keys.sorted() && Set(keys).count == 6)

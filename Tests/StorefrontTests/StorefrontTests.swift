@@ -22,7 +22,7 @@ private final class Running: Sendable {
 
     func ask(_ method: String, _ path: String, _ body: Data = Data()) async throws -> (status: Int, body: Data) {
         let port = server.port
-        return try await blocking { try HTTPClient(port: port).ask(method, path, body) }
+        return try await blocking { try HTTPClient(port: port).ask(method, path, body: body) }
     }
 
     func deliver(_ sku: String, _ stock: Int64, price: Int64 = 250) async throws {

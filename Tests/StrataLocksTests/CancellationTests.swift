@@ -39,20 +39,61 @@ struct CancellationTests {
         try sleeper.join()
     }
 
-    @Test func `a cancellation wakes threads that sleep or are about to, and none after the sleep`() {
-        let semaphore = DispatchSemaphore(value: 0)
-        let (amid, before, after) = (Cancellation(), Cancellation(), Cancellation())
-        amid.wake(semaphore)
-        expectEqual(semaphore.wait(timeout: .now()), .timedOut)
-        amid.cancel()
-        expectEqual(semaphore.wait(timeout: .now()), .success)
+    @Test func `a cancellation ends what runs or is about to run, once, and nothing after its end`() {
+        let stops = Atomic(0)
+        let stop: @Sendable () -> Void = { stops.add(1, ordering: .relaxed) }
+        let (during, before, after) = (Cancellation(), Cancellation(), Cancellation())
+        during.running(stoppedBy: stop) {
+            expectEqual(stops.load(ordering: .relaxed), 0)
+            during.cancel()
+            during.cancel()
+            expectEqual(stops.load(ordering: .relaxed), 1)
+        }
         before.cancel()
-        before.wake(semaphore)
-        expectEqual(semaphore.wait(timeout: .now()), .success)
-        after.wake(semaphore)
-        after.stopWaking()
+        before.running(stoppedBy: stop) { expectEqual(stops.load(ordering: .relaxed), 2) }
+        after.running(stoppedBy: stop) {}
         after.cancel()
-        expectEqual(semaphore.wait(timeout: .now()), .timedOut)
+        expectEqual(stops.load(ordering: .relaxed), 2)
+    }
+
+    @Test func `what runs inside is stopped by itself, and the outer one again after its end`() {
+        let outer = Atomic(0)
+        let inner = Atomic(0)
+        for innerEndsFirst in [false, true] {
+            let cancellation = Cancellation()
+            cancellation.running(stoppedBy: { outer.add(1, ordering: .relaxed) }) {
+                cancellation.running(stoppedBy: { inner.add(1, ordering: .relaxed) }) {
+                    if !innerEndsFirst { cancellation.cancel() }
+                }
+                cancellation.cancel()
+            }
+        }
+        expectEqual(inner.load(ordering: .relaxed), 1)
+        expectEqual(outer.load(ordering: .relaxed), 1)
+    }
+
+    @Test func `a part of an operation is stopped with the whole, and alone, and by its own measure`() throws {
+        let whole = Cancellation()
+        let stops = Atomic(0)
+        let part = Cancellation(partOf: whole, orWhen: { stops.load(ordering: .relaxed) > 1 })
+        let other = Cancellation(partOf: whole)
+        other.cancel()
+        expect(other.isCancelled && !whole.isCancelled && !part.isCancelled)
+        part.running(stoppedBy: { stops.add(1, ordering: .relaxed) }) {
+            whole.cancel()
+            expectEqual(stops.load(ordering: .relaxed), 1)
+        }
+        expect(part.isCancelled && part.endsStatement)
+        expectThrows(CancellationError.self) { try part.check() }
+    }
+
+    @Test func `the error of the first cancellation is the one that ends the operation`() throws {
+        struct Reason: Error, Equatable { let number: Int }
+        let cancellation = Cancellation()
+        try cancellation.check()
+        cancellation.cancel(throwing: Reason(number: 1))
+        cancellation.cancel(throwing: Reason(number: 2))
+        expectEqual(expectThrows(Reason.self) { try cancellation.check() }, Reason(number: 1))
     }
 
     @Test func `a task gets its answer whether that comes before it waits or later, from another thread`() async throws

@@ -97,7 +97,7 @@ extension Row {
     }
 
     /// A request to delete the row, or a check that it has not changed.
-    var lock: RowDeletion { RowDeletion(layout: layout, key: key, baseVersion: version) }
+    var lock: ExpectedRow { ExpectedRow(layout: layout, key: key, baseVersion: version) }
 
     /// A change of one of its to-many relationships.
     func change(

@@ -36,7 +36,7 @@ extension Errand {
     func cancel(by control: FetchControl, once isWaiting: () throws -> Bool) throws {
         try waitUntil(isWaiting)
         let start = ContinuousClock.now
-        control.cancel()
+        control.cancellation.cancel()
         let error = expectThrows(CocoaError.self) { _ = try wait() }
         expectEqual(error?.code, .userCancelled)
         expect(.now - start < .seconds(20))

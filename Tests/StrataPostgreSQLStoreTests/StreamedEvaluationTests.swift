@@ -443,7 +443,7 @@ struct StreamedEvaluationTests {
             }
             plan.control = control
             let before = proxy.bytes.withLock { $0 }
-            proxy.onBytes.withLock { $0 = { if $0 - before > 1_500_000 { control.cancel() } } }
+            proxy.onBytes.withLock { $0 = { if $0 - before > 1_500_000 { control.cancellation.cancel() } } }
             let error = expectThrows(CocoaError.self) { try store.rows.rows(for: plan) }
             expectEqual(error?.code, .userCancelled)
             // All rows take 17 MB, even if they are only counted.

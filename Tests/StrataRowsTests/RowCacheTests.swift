@@ -17,16 +17,16 @@ struct RowCacheTests {
     private var version: Int64? { cache.row(1, root: root)?.version }
 
     /// A save that changes row 1, removes it, or leaves it alone.
-    private func publish(_ save: RowCache.Read, writes version: Int64? = nil, removes removed: Int64? = nil) {
+    private func publish(_ save: RowCache.Access, writes version: Int64? = nil, removes removed: Int64? = nil) {
         let removals = removed.map { [(row: RowName(root: root, key: 1), version: $0)] } ?? []
         cache.publish(written: version.map { [row(1, $0)] } ?? [], removed: removals, by: save)
-        cache.endRead(save)
+        cache.endAccess(save)
     }
 
     //     A: update 2 → 3, commits       tells
     //     B:                delete 3, commits, tells
     @Test func `a row that was deleted does not come back with the news of the update before`() {
-        let (a, b) = (cache.beginRead(), cache.beginRead())
+        let (a, b) = (cache.beginAccess(), cache.beginAccess())
 
         publish(b, removes: 3)
         publish(a, writes: 3)
@@ -35,7 +35,7 @@ struct RowCacheTests {
     }
 
     @Test func `of two updates the higher version wins, whichever comes first`() {
-        let (a, b) = (cache.beginRead(), cache.beginRead())
+        let (a, b) = (cache.beginAccess(), cache.beginAccess())
 
         publish(b, writes: 4)
         publish(a, writes: 3)
@@ -46,7 +46,7 @@ struct RowCacheTests {
     //     A: delete 3, commits                     tells
     //     B:               undo: row as 4, commits, tells
     @Test func `a row that came back stays, though its removal is reported afterwards`() {
-        let (a, b) = (cache.beginRead(), cache.beginRead())
+        let (a, b) = (cache.beginAccess(), cache.beginAccess())
 
         publish(b, writes: 4)
         publish(a, removes: 3)
@@ -55,7 +55,7 @@ struct RowCacheTests {
     }
 
     @Test func `a row that came back is kept by a save that began before its removal was reported`() {
-        let (a, b) = (cache.beginRead(), cache.beginRead())
+        let (a, b) = (cache.beginAccess(), cache.beginAccess())
 
         publish(b, removes: 3)
         publish(a, writes: 4)
@@ -64,7 +64,7 @@ struct RowCacheTests {
     }
 
     @Test func `a row that another may have changed is not kept as a save before has written it`() {
-        let save = cache.beginRead()
+        let save = cache.beginAccess()
 
         cache.invalidate([1], root: root)
         publish(save, writes: 3)
@@ -73,7 +73,7 @@ struct RowCacheTests {
     }
 
     @Test func `a whole hierarchy that was forgotten is not remembered by a save before`() {
-        let save = cache.beginRead()
+        let save = cache.beginAccess()
 
         cache.invalidateAll(root: root)
         publish(save, writes: 3)
@@ -85,12 +85,12 @@ struct RowCacheTests {
     //     read:               begins, brings 2, ends
     //     other:         forgets all
     @Test func `what was read between the forgetting of a hierarchy and the news of a save does not stay`() {
-        let save = cache.beginRead()
+        let save = cache.beginAccess()
         cache.invalidateAll(root: root)
-        let read = cache.beginRead()
+        let read = cache.beginAccess()
         var rows = [row(1, 2)]
         cache.offer(&rows, root: root, read: read)
-        cache.endRead(read)
+        cache.endAccess(read)
 
         publish(save, writes: 3)
 
@@ -98,144 +98,144 @@ struct RowCacheTests {
     }
 
     @Test func `a read that is under way when the news of such a save comes does not enter what was before`() {
-        let save = cache.beginRead()
+        let save = cache.beginAccess()
         cache.invalidate([1], root: root)
-        let read = cache.beginRead()
+        let read = cache.beginAccess()
 
         publish(save, writes: 3)
         var rows = [row(1, 2)]
         cache.offer(&rows, root: root, read: read)
 
         expectEqual(version, nil)
-        cache.endRead(read)
+        cache.endAccess(read)
     }
 
     @Test func `a save that began after a removal enters what it has written`() {
-        let old = cache.beginRead()
-        publish(cache.beginRead(), removes: 3)
+        let old = cache.beginAccess()
+        publish(cache.beginAccess(), removes: 3)
 
-        publish(cache.beginRead(), writes: 1)
+        publish(cache.beginAccess(), writes: 1)
 
         expectEqual(version, 1)
-        cache.endRead(old)
+        cache.endAccess(old)
     }
 
     @Test func `an old read does not undo a save, also when the cache has grown far beyond it since`() {
-        let read = cache.beginRead()
-        publish(cache.beginRead(), writes: 2)
+        let read = cache.beginAccess()
+        publish(cache.beginAccess(), writes: 2)
         cache.limit = 1 << 10
         let others = (2...40_000).map { row(Int64($0), 1) }
-        let save = cache.beginRead()
+        let save = cache.beginAccess()
         cache.publish(written: others, removed: [], by: save)
-        cache.endRead(save)
+        cache.endAccess(save)
 
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: read)
-        cache.endRead(read)
+        cache.endAccess(read)
 
         expectEqual(late[0].version, 2)
         expectEqual(version, 2)
     }
 
     @Test func `a removal is remembered for a read that began before it, though an older one has ended`() {
-        let oldest = cache.beginRead()
-        publish(cache.beginRead(), writes: 1)
-        let second = cache.beginRead()
-        publish(cache.beginRead(), writes: 2)
-        let third = cache.beginRead()
-        publish(cache.beginRead(), removes: 2)
-        cache.endRead(oldest)
+        let oldest = cache.beginAccess()
+        publish(cache.beginAccess(), writes: 1)
+        let second = cache.beginAccess()
+        publish(cache.beginAccess(), writes: 2)
+        let third = cache.beginAccess()
+        publish(cache.beginAccess(), removes: 2)
+        cache.endAccess(oldest)
 
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: second)
 
         expectEqual(version, nil)
-        cache.endRead(second)
-        cache.endRead(third)
+        cache.endAccess(second)
+        cache.endAccess(third)
     }
 
     @Test func `a read that began before a removal does not bring the row back`() {
-        let read = cache.beginRead()
-        publish(cache.beginRead(), removes: 1)
+        let read = cache.beginAccess()
+        publish(cache.beginAccess(), removes: 1)
 
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: read)
 
         expectEqual(version, nil)
-        cache.endRead(read)
+        cache.endAccess(read)
     }
 
     @Test func `a read that began before another changed a row does not bring the old one`() {
-        let read = cache.beginRead()
+        let read = cache.beginAccess()
         cache.invalidate([1], root: root)
 
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: read)
 
         expectEqual(version, nil)
-        cache.endRead(read)
+        cache.endAccess(read)
     }
 
     //     A: read, of what the store has lost                     offers 9
     //     B:                     all forgotten, read, offers 2
     @Test func `what a read brings of a history that the store has lost takes no newer row's place`() {
-        publish(cache.beginRead(), writes: 8)
-        let lost = cache.beginRead()
+        publish(cache.beginAccess(), writes: 8)
+        let lost = cache.beginAccess()
         cache.removeAll()
-        let read = cache.beginRead()
+        let read = cache.beginAccess()
         var rows = [row(1, 2)]
         cache.offer(&rows, root: root, read: read)
-        cache.endRead(read)
+        cache.endAccess(read)
 
         rows = [row(1, 9)]
         cache.offer(&rows, root: root, read: lost)
-        cache.endRead(lost)
+        cache.endAccess(lost)
 
         expectEqual(rows[0].version, 2)
         expectEqual(version, 2)
     }
 
     @Test func `that a hierarchy was forgotten is remembered for a read before, though an older one has ended`() {
-        let oldest = cache.beginRead()
-        publish(cache.beginRead(), writes: 1)
-        let second = cache.beginRead()
+        let oldest = cache.beginAccess()
+        publish(cache.beginAccess(), writes: 1)
+        let second = cache.beginAccess()
         cache.invalidateAll(root: root)
-        cache.endRead(oldest)
+        cache.endAccess(oldest)
 
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: second)
 
         expectEqual(version, nil)
-        cache.endRead(second)
+        cache.endAccess(second)
     }
 
     @Test func `rows of a read under way are renewed as long as none of them has gone`() {
-        let read = cache.beginRead()
+        let read = cache.beginAccess()
         var rows = [row(1, 1)]
         cache.offer(&rows, root: root, read: read)
 
-        publish(cache.beginRead(), writes: 2)
+        publish(cache.beginAccess(), writes: 2)
         let isRenewed = cache.renew(&rows, root: root, read: read)
         expect(isRenewed && rows[0].version == 2)
         expect(cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
 
-        publish(cache.beginRead(), removes: 2)
+        publish(cache.beginAccess(), removes: 2)
         let isRenewedAgain = cache.renew(&rows, root: root, read: read)
         expect(!isRenewedAgain)
         expect(!cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
-        cache.endRead(read)
+        cache.endAccess(read)
     }
 
     @Test func `a value that the store computes is taken as it is read last, though the version is the same`() {
         /// The time at which the row was read that the cache keeps of two with the same version.
         func stamp(_ layout: EntityLayout, _ stamps: [UInt32]) -> UInt32? {
             let cache = RowCache()
-            let read = cache.beginRead()
+            let read = cache.beginAccess()
             for stamp in stamps {
                 var rows = [Row(layout: layout, key: 1, version: 1, stamp: stamp)]
                 cache.offer(&rows, root: layout.rootNumber, read: read)
             }
-            cache.endRead(read)
+            cache.endAccess(read)
             return cache.row(1, root: layout.rootNumber)?.buffer.header.stamp
         }
         let computed = Schemas.words.entities[0]
@@ -261,15 +261,15 @@ struct RowCacheTests {
         return cache.row(1, root: words.rootNumber)?.string(slot.word)
     }
 
-    private func publish(_ save: RowCache.Read, plain: String) throws {
+    private func publish(_ save: RowCache.Access, plain: String) throws {
         cache.publish(written: [try word(plain)], removed: [], by: save)
-        cache.endRead(save)
+        cache.endAccess(save)
     }
 
     //     A: computes 5, commits                         tells
     //     B:                      computes 6, commits, tells
     @Test func `the older of derived values that two saves have computed do not stay`() throws {
-        let (a, b) = (cache.beginRead(), cache.beginRead())
+        let (a, b) = (cache.beginAccess(), cache.beginAccess())
 
         try publish(b, plain: "6")
         try publish(a, plain: "5")
@@ -279,24 +279,24 @@ struct RowCacheTests {
     }
 
     @Test func `a read that began before a save does not undo the derived values that it has computed`() throws {
-        let read = cache.beginRead()
-        try publish(cache.beginRead(), plain: "6")
+        let read = cache.beginAccess()
+        try publish(cache.beginAccess(), plain: "6")
 
         var rows = [try word("5")]
         cache.offer(&rows, root: words.rootNumber, read: read)
-        cache.endRead(read)
+        cache.endAccess(read)
 
         try expectEqual(plain(), "6")
         expectEqual(rows[0].string(try require(words.slot(named: "plain")).word), "6")
     }
 
     @Test func `a read that began after a save brings newer derived values`() throws {
-        try publish(cache.beginRead(), plain: "5")
-        let read = cache.beginRead()
+        try publish(cache.beginAccess(), plain: "5")
+        let read = cache.beginAccess()
 
         var rows = [try word("6")]
         cache.offer(&rows, root: words.rootNumber, read: read)
-        cache.endRead(read)
+        cache.endAccess(read)
 
         try expectEqual(plain(), "6")
     }

@@ -102,8 +102,8 @@ extension NSManagedObjectContext {
         {
             return prefetched
         }
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
+        let read = store.cache.beginAccess()
+        defer { store.cache.endAccess(read) }
         // The read enters the context's scope, so that a custom store knows which context asks.
         let found = try measuredRead(of: layout, rows: { $0 == nil ? 0 : 1 }) {
             try store.reading { try $0.row(forKey: key, in: layout) }
@@ -132,8 +132,8 @@ extension NSManagedObjectContext {
     /// The store's rows for some keys; where the row cache has a newer row, that one is returned instead.
     final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
         let store = try seen(store)
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
+        let read = store.cache.beginAccess()
+        defer { store.cache.endAccess(read) }
         var rows = try ConfinementScope.enter(self) {
             try store.reading { try $0.rows(forKeys: keys, in: layout) }
         }
@@ -149,8 +149,8 @@ extension NSManagedObjectContext {
         _ store: OpenStore
     ) throws -> Memberships {
         let store = try seen(store)
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
+        let read = store.cache.beginAccess()
+        defer { store.cache.endAccess(read) }
         var found = try ConfinementScope.enter(self) {
             try store.reading { try $0.memberships(of: slot, ownedBy: owners) }
         }

@@ -400,7 +400,7 @@ extension NSPersistentStoreCoordinator {
         guard [.sqlite, .binary].contains(sourceType),
             !StoreOption.flag(destinationOptions?[NSReadOnlyPersistentStoreOption]),
             let open = openStore(at: destinationURL)?.store,
-            try !isOpen(destinationURL, asAnotherStateOf: sourceURL, sourceType, sourceOptions)
+            try !isOpen(destinationURL, asAnotherStateOf: sourceURL, ofType: sourceType, options: sourceOptions)
         else { return try replace() }
         guard FilePlace(destinationURL) != FilePlace(sourceURL) else { return }
         // Contexts hold rows by keys, which mean other objects in another store: the open store makes way for a new one.
@@ -495,8 +495,8 @@ extension NSPersistentStoreCoordinator {
     private func isOpen(
         _ destination: URL,
         asAnotherStateOf source: URL,
-        _ type: NSPersistentStore.StoreType,
-        _ options: [AnyHashable: Any]?
+        ofType type: NSPersistentStore.StoreType,
+        options: [AnyHashable: Any]?
     ) throws -> Bool {
         // Only such an engine can distinguish rows that were read before from the rows that are there now.
         guard let open = openStore(at: destination), open.rows.versionForm == .offset, open.store.type == type.rawValue

@@ -64,14 +64,14 @@ package final class OpenStore: Sendable {
 
     /// Offers the cache the rows of a read; each row is replaced in place by the row that won.
     @inline(__always)
-    func offer(_ rows: inout [Row], root: Int, read: RowCache.Read) {
+    func offer(_ rows: inout [Row], root: Int, read: RowCache.Access) {
         forgetRowsOverwrittenByOthers()
         cache.offer(&rows, root: root, read: read)
     }
 
     /// The form for one row.
     @inline(__always)
-    func offer(_ row: inout Row, root: Int, read: RowCache.Read) {
+    func offer(_ row: inout Row, root: Int, read: RowCache.Access) {
         forgetRowsOverwrittenByOthers()
         cache.offer(&row, root: root, read: read)
     }

@@ -21,7 +21,7 @@ extension NSManagedObjectModel {
         compatibleWithStoreMetadata metadata: [String: Any]
     ) -> Bool {
         guard let stored = Self.versionHashes(in: metadata) else { return false }
-        return versionHashes(forConfigurationName: configuration) == current(stored)
+        return versionHashes(forConfigurationName: configuration) == hashesByPresentRule(of: stored)
     }
 
     /// The version hashes of a store, converted to this model's rule.
@@ -30,7 +30,7 @@ extension NSManagedObjectModel {
     /// rule.
     ///
     /// - Complexity: O(number of properties).
-    package func current(_ stored: [String: Data]) -> [String: Data] {
+    package func hashesByPresentRule(of stored: [String: Data]) -> [String: Data] {
         var result = stored
         for entity in entities {
             guard let name = entity.name, let hash = stored[name], VersionHash.formerHash(of: entity) == hash else {
@@ -73,7 +73,7 @@ extension NSManagedObjectModel {
         fromStoreMetadata metadata: [String: Any],
         configuration: String?
     ) -> [String] {
-        let stored = current(Self.versionHashes(in: metadata) ?? [:])
+        let stored = hashesByPresentRule(of: Self.versionHashes(in: metadata) ?? [:])
         let own = versionHashes(forConfigurationName: configuration) ?? [:]
         return Set(stored.keys).union(own.keys).filter { stored[$0] != own[$0] }.sorted()
     }

@@ -1,4 +1,5 @@
 import CoreDataEssentials
+import StrataLocks
 import StrataPredicates
 import StrataRows
 
@@ -16,6 +17,7 @@ public let NSPersistentStoreMigrationProgressOption = "NSPersistentStoreMigratio
 final class MigrationProgress {
     private static let stepUnits: Int64 = 1000
     private let progress: Progress
+    private let cancellation = Cancellation()
     /// The number of steps that have ended.
     private var done: Int64 = 0
 
@@ -37,7 +39,7 @@ final class MigrationProgress {
         done = 0
     }
 
-    var isCancelled: Bool { progress.isCancelled }
+    var isCancelled: Bool { currentCancellation.isCancelled }
 
     /// Records the progress of a step.
     ///
@@ -56,8 +58,10 @@ final class MigrationProgress {
 
     func finish() { progress.completedUnitCount = progress.totalUnitCount }
 
-    func throwIfCancelled() throws {
-        if progress.isCancelled { throw CocoaError(.migrationCancelled) }
+    func throwIfCancelled() throws { try currentCancellation.check() }
+
+    private var currentCancellation: Cancellation {
+        cancellation.following(progress, throwing: CocoaError(.migrationCancelled))
     }
 
     /// The error of a migration that was cancelled.

@@ -99,7 +99,7 @@ struct SourceModel {
             return use(copy, stored: stored, origin: origin)
         }
         guard let merged = NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata),
-            merged.entityVersionHashesByName == merged.current(stored)
+            merged.entityVersionHashesByName == merged.hashesByPresentRule(of: stored)
         else { return nil }
         return use(merged, stored: stored, origin: origin)
     }

@@ -38,7 +38,7 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     private struct State {
         var isUnderWay = false
-        var cancellation: (any Error)?
+        var cancellation = Cancellation()
         /// The finished work and the whole work, in objects; each object counts once for each of the two passes.
         var completed = 0
         var total = 0
@@ -249,7 +249,7 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         let isFree = state.withLock { state in
             guard !state.isUnderWay else { return false }
             state.isUnderWay = true
-            state.cancellation = nil
+            state.cancellation = Cancellation()
             state.completed = 0
             state.total = 0
             state.told = 0
@@ -280,14 +280,10 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ///
     /// - Parameter error: The error, such as `CocoaError(.migrationCancelled)` (134120).
     open func cancelMigrationWithError(_ error: any Error) {
-        state.withLock { state in
-            if state.isUnderWay, state.cancellation == nil { state.cancellation = error }
-        }
+        state.withLock { $0.isUnderWay ? $0.cancellation : nil }?.cancel(throwing: error)
     }
 
-    func throwIfCancelled() throws {
-        if let error = state.withLock({ $0.cancellation }) { throw error }
-    }
+    func throwIfCancelled() throws { try state.withLock { $0.cancellation }.check() }
 
     // MARK: - Progress
 

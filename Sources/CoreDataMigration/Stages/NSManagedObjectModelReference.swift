@@ -123,7 +123,9 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
         case .hashes(let hashes, let bundle):
             var versions = BundledVersions(at: Self.locations(in: bundle))
             let found = versions.whole(for: hashes)
-            return [found].compactMap(\.self).filter { $0.entityVersionHashesByName == $0.current(hashes) }
+            return [found].compactMap(\.self).filter {
+                $0.entityVersionHashesByName == $0.hashesByPresentRule(of: hashes)
+            }
         case .name(let name, let bundle):
             let locations = Self.locations(in: bundle)
             let named = locations.filter { $0.deletingPathExtension().lastPathComponent == name }

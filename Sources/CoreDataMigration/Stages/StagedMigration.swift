@@ -108,7 +108,9 @@ struct StagedMigration {
         mutating func next() throws -> Int? {
             let stored = try migration.storedHashes()
             let (model, configuration) = (migration.whole.model, migration.whole.configuration)
-            if model.current(stored) == model.versionHashes(forConfigurationName: configuration) { return nil }
+            if model.hashesByPresentRule(of: stored) == model.versionHashes(forConfigurationName: configuration) {
+                return nil
+            }
             guard let index = migration.index(ofStored: stored), index >= start, index < end else {
                 throw StageFailure.error(
                     .modelReferenceNotFound,
@@ -145,7 +147,8 @@ struct StagedMigration {
         // A store with a part of the model has another checksum, and so may a store with composite attributes.
         return plan.versions.firstIndex { version in
             guard let model = try? models.model(version.checksum) else { return false }
-            return model.versionHashes(forConfigurationName: whole.configuration) == model.current(hashes)
+            return model.versionHashes(forConfigurationName: whole.configuration)
+                == model.hashesByPresentRule(of: hashes)
         }
     }
 

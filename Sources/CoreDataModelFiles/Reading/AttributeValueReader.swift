@@ -30,13 +30,17 @@ struct AttributeValueReader {
         case .string: return text
         case .date: return try date(text, "defaultValueString")
         case .binaryData:
-            guard let data = Data(base64Encoded: text) else { throw failure("defaultValueString", text, "Base64") }
+            guard let data = Data(base64Encoded: text) else {
+                throw failure(in: "defaultValueString", text, isNot: "Base64")
+            }
             return data
         case .uuid:
-            guard let uuid = UUID(uuidString: text) else { throw failure("defaultValueString", text, "a UUID") }
+            guard let uuid = UUID(uuidString: text) else {
+                throw failure(in: "defaultValueString", text, isNot: "a UUID")
+            }
             return uuid
         case .uri:
-            guard let url = URL(string: text) else { throw failure("defaultValueString", text, "a URI") }
+            guard let url = URL(string: text) else { throw failure(in: "defaultValueString", text, isNot: "a URI") }
             return url
         default: return try number(text, "defaultValueString")
         }
@@ -88,7 +92,7 @@ struct AttributeValueReader {
         var rules: [Rule] = []
         func length(_ attribute: String) throws(ModelError) -> Int? {
             guard let text = element.text(attribute) else { return nil }
-            guard let value = Int(text), value >= 0 else { throw failure(attribute, text, "a length") }
+            guard let value = Int(text), value >= 0 else { throw failure(in: attribute, text, isNot: "a length") }
             return value
         }
         if let least = try length("minValueString") {
@@ -103,7 +107,7 @@ struct AttributeValueReader {
         }
         if let pattern = element.text("regularExpressionString") {
             guard (try? NSRegularExpression(pattern: pattern)) != nil else {
-                throw failure("regularExpressionString", pattern, "a regular expression")
+                throw failure(in: "regularExpressionString", pattern, isNot: "a regular expression")
             }
             rules.append(
                 Rule(
@@ -132,7 +136,7 @@ struct AttributeValueReader {
             case .decimal: Decimal(string: text).map { NSDecimalNumber(decimal: $0) }
             default: Double(text).map { NSNumber(value: $0) }
             }
-        guard let value else { throw failure(attribute, text, "a number of the attribute's type") }
+        guard let value else { throw failure(in: attribute, text, isNot: "a number of the attribute's type") }
         return value
     }
 
@@ -143,12 +147,12 @@ struct AttributeValueReader {
 
     private func date(_ text: String, _ attribute: String) throws(ModelError) -> Date {
         guard let seconds = Double(text), seconds.isFinite else {
-            throw failure(attribute, text, "a number of seconds since 2001")
+            throw failure(in: attribute, text, isNot: "a number of seconds since 2001")
         }
         return Date(timeIntervalSinceReferenceDate: seconds)
     }
 
-    private func failure(_ attribute: String, _ text: String, _ expected: String) -> ModelError {
+    private func failure(in attribute: String, _ text: String, isNot expected: String) -> ModelError {
         place.failure("\(attribute) is not \(expected): \"\(text)\"")
     }
 }

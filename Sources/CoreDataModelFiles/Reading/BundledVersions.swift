@@ -45,7 +45,7 @@ package struct BundledVersions {
     package mutating func whole(for stored: [String: Data]) -> NSManagedObjectModel? {
         guard !stored.isEmpty else { return nil }
         func isExact(_ model: NSManagedObjectModel) -> Bool {
-            model.entityVersionHashesByName == model.current(stored)
+            model.entityVersionHashesByName == model.hashesByPresentRule(of: stored)
         }
         func isWhole(_ model: NSManagedObjectModel) -> Bool {
             NSManagedObjectModel.whole(in: [model], for: stored) != nil

@@ -74,7 +74,7 @@ struct CompiledPropertyReader {
         var predicates: [NSPredicate] = []
         var kept: [Any] = []
         for (index, number) in numbers.enumerated() {
-            guard let predicate = try predicate(number, "validation predicate", place) else { continue }
+            guard let predicate = try predicate(number, "validation predicate", of: place) else { continue }
             predicates.append(predicate)
             // Apple's compiler writes codes as numbers or as texts.
             let warning = index < warnings.count ? warnings[index] : NSManagedObjectValidationError
@@ -86,7 +86,7 @@ struct CompiledPropertyReader {
     private func predicate(
         _ number: Int,
         _ what: String,
-        _ place: Place?
+        of place: Place?
     ) throws(ModelError) -> NSPredicate? {
         var reader = ArchivedPredicate(archive: archive, values: values, budget: budget)
         do {
@@ -215,7 +215,7 @@ struct CompiledPropertyReader {
         request.entity = target
         if let number = object.reference("NSPredicate"), number != 0 {
             // Without its predicate the request would have another meaning.
-            guard let predicate = try predicate(number, "predicate", place) else { return nil }
+            guard let predicate = try predicate(number, "predicate", of: place) else { return nil }
             request.predicate = predicate
         }
         let descriptors = object.object("NSSortDescriptors")?.references("NS.objects") ?? []
@@ -255,7 +255,7 @@ struct CompiledPropertyReader {
         let index = NSFetchIndexDescription(name: name, elements: elements)
         if let number = object.reference("NSPartialIndexPredicate"), number != 0 {
             let place = Place(entity: entity.name ?? "", property: name)
-            guard let predicate = try predicate(number, "partial index predicate", place) else { return nil }
+            guard let predicate = try predicate(number, "partial index predicate", of: place) else { return nil }
             index.partialIndexPredicate = predicate
         }
         return index

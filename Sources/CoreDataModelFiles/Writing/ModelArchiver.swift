@@ -50,7 +50,7 @@ struct ModelArchiver {
             "NSVersionIdentifiers": .uid(writer.add("NSSet", ["NS.objects": writer.references(identifiers)])),
             "NSConfigurations": .uid(configurations(of: model)),
         ]
-        writer.fill(modelNumber, "NSManagedObjectModel", fields)
+        writer.fill(modelNumber, asInstanceOf: "NSManagedObjectModel", fields: fields)
         return isComplete ? writer.finish(root: modelNumber) : nil
     }
 
@@ -140,7 +140,7 @@ struct ModelArchiver {
             fields["NSCompoundIndexes"] = .uid(tuples(entity.compoundIndexNames))
         }
         if !entity.indexes.isEmpty { fields["NSFetchIndexDescriptions"] = .uid(indexes(of: entity, number)) }
-        writer.fill(number, "NSEntityDescription", fields)
+        writer.fill(number, asInstanceOf: "NSEntityDescription", fields: fields)
     }
 
     private mutating func tuples(_ tuples: [[String]]) -> Int {
@@ -168,8 +168,8 @@ struct ModelArchiver {
             }
             writer.fill(
                 place,
-                "NSFetchIndexDescription",
-                [
+                asInstanceOf: "NSFetchIndexDescription",
+                fields: [
                     "NSIndexName": text(index.name),
                     "NSIndexElements": .uid(array(elements, "NSArray")),
                     "NSPartialIndexPredicate": .uid(0),
@@ -211,10 +211,10 @@ struct ModelArchiver {
         fields["_P"] = .integer(mask)
         if let relationship = property as? NSRelationshipDescription {
             add(relationship, to: &fields)
-            writer.fill(place, "NSRelationshipDescription", fields)
+            writer.fill(place, asInstanceOf: "NSRelationshipDescription", fields: fields)
         } else if let attribute = property as? NSAttributeDescription {
             let className = add(attribute, of: entity, to: &fields)
-            writer.fill(place, className, fields)
+            writer.fill(place, asInstanceOf: className, fields: fields)
         }
     }
 

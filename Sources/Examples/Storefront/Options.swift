@@ -70,10 +70,10 @@ struct Options: Equatable {
                     throw HTTPError(400, "\(argument) takes a URL that begins with postgresql://")
                 }
                 options.postgreSQL = url
-            case "--port": options.port = try number(value, argument, 0...65_535)
+            case "--port": options.port = try number(value, of: argument, in: 0...65_535)
             case "--port-file": options.portFile = value
             case "--name": options.name = value
-            case "--connections": options.connections = try number(value, argument, 1...200)
+            case "--connections": options.connections = try number(value, of: argument, in: 1...200)
             case "--seconds":
                 guard let seconds = Double(value), seconds > 0 else {
                     throw HTTPError(400, "\(argument) takes seconds")
@@ -85,7 +85,7 @@ struct Options: Equatable {
         return options
     }
 
-    private static func number(_ text: String, _ option: String, _ range: ClosedRange<Int>) throws -> Int {
+    private static func number(_ text: String, of option: String, in range: ClosedRange<Int>) throws -> Int {
         guard let number = Int(text), range.contains(number) else {
             throw HTTPError(400, "\(option) takes a number from \(range.lowerBound) to \(range.upperBound)")
         }

@@ -114,7 +114,7 @@ package struct AccessorGenerator {
                 Mangler.accessor("g", of: mangled, type: resolved), Mangler.accessor("s", of: mangled, type: resolved)
             )
             symbols += [getter, setter]
-            body = property(member, type, number, getter: getter, setter: setter)
+            body = property(member, type: type, number: number, getter: getter, setter: setter)
         case .method(let parameters, let isVoid):
             let call = ToManyAccessor.call(
                 member.name,
@@ -145,8 +145,8 @@ package struct AccessorGenerator {
 
     private func property(
         _ member: ManagedMember,
-        _ type: String,
-        _ number: Int,
+        type: String,
+        number: Int,
         getter: String,
         setter: String
     ) -> String {

@@ -15,42 +15,54 @@ enum KnownTypes {
 
     private static let all: [String: MangledType] = {
         var types: [String: MangledType] = ["Any": .any, "AnyObject": .anyObject]
-        func add(_ module: String, _ kind: MangledName.Kind, _ names: String) {
+        func add(from module: String, _ kind: MangledName.Kind, _ names: String) {
             for name in names.split(separator: " ").map(String.init) {
                 types[name] = .nominal(MangledName(module: module, name: name, kind: kind), [])
             }
         }
-        add("Swift", .struct, "String Int Int8 Int16 Int32 Int64 UInt UInt8 UInt16 UInt32 UInt64 Double Float Bool")
-        add("Swift", .struct, "Character Substring StaticString Duration AnyHashable ObjectIdentifier")
-        add("FoundationEssentials", .struct, "Date UUID URL Data Decimal IndexPath Locale TimeZone Calendar")
-        add("FoundationEssentials", .struct, "DateComponents DateInterval URLComponents AttributedString")
         add(
-            "Foundation",
+            from: "Swift",
+            .struct,
+            "String Int Int8 Int16 Int32 Int64 UInt UInt8 UInt16 UInt32 UInt64 Double Float Bool"
+        )
+        add(from: "Swift", .struct, "Character Substring StaticString Duration AnyHashable ObjectIdentifier")
+        add(from: "FoundationEssentials", .struct, "Date UUID URL Data Decimal IndexPath Locale TimeZone Calendar")
+        add(from: "FoundationEssentials", .struct, "DateComponents DateInterval URLComponents AttributedString")
+        add(
+            from: "Foundation",
             .struct,
             "IndexSet CharacterSet PersonNameComponents CGFloat CGPoint CGSize CGRect Notification"
         )
-        add("Foundation", .class, "NSObject NSString NSMutableString NSNumber NSDecimalNumber NSValue NSNull NSError")
         add(
-            "Foundation",
+            from: "Foundation",
+            .class,
+            "NSObject NSString NSMutableString NSNumber NSDecimalNumber NSValue NSNull NSError"
+        )
+        add(
+            from: "Foundation",
             .class,
             "NSDate NSData NSMutableData NSURL NSUUID NSAttributedString NSMutableAttributedString"
         )
         add(
-            "Foundation",
+            from: "Foundation",
             .class,
             "NSSet NSMutableSet NSCountedSet NSOrderedSet NSMutableOrderedSet NSArray NSMutableArray"
         )
-        add("Foundation", .class, "NSDictionary NSMutableDictionary NSIndexSet NSMutableIndexSet NSIndexPath NSLocale")
-        add("Foundation", .class, "NSTimeZone NSCalendar NSDateComponents NSRegularExpression NSPredicate")
         add(
-            "Foundation",
+            from: "Foundation",
+            .class,
+            "NSDictionary NSMutableDictionary NSIndexSet NSMutableIndexSet NSIndexPath NSLocale"
+        )
+        add(from: "Foundation", .class, "NSTimeZone NSCalendar NSDateComponents NSRegularExpression NSPredicate")
+        add(
+            from: "Foundation",
             .class,
             "NSSortDescriptor Unit Dimension UnitLength UnitMass UnitDuration UnitTemperature Progress"
         )
-        add("Foundation", .protocol, "NSCoding NSSecureCoding NSCopying")
+        add(from: "Foundation", .protocol, "NSCoding NSSecureCoding NSCopying")
         // The module that declares them, which is in the names of symbols; programs import `CoreData`.
         add(
-            "CoreDataEssentials",
+            from: "CoreDataEssentials",
             .class,
             "NSManagedObject NSManagedObjectID NSManagedObjectContext NSEntityDescription"
         )

@@ -202,7 +202,7 @@ struct SourceScanner {
         setter: String?
     ) {
         guard let name = header.name, cursor.take(":"), let type = cursor.readType() else { return }
-        add(name, .property(type: type.source), path, isPrivate, access, setter: setter)
+        add(name, .property(type: type.source), in: path, isPrivate: isPrivate, access: access, setter: setter)
     }
 
     private mutating func scanMethod(
@@ -227,15 +227,15 @@ struct SourceScanner {
             _ = cursor.take(",")
         }
         let isVoid = !(cursor.isAt("->") || cursor.isAt("throws") || cursor.isAt("async"))
-        add(name, .method(parameters, isVoid: isVoid), path, isPrivate, access, setter: nil)
+        add(name, .method(parameters, isVoid: isVoid), in: path, isPrivate: isPrivate, access: access, setter: nil)
     }
 
     private mutating func add(
         _ name: Token,
         _ form: ManagedMember.Form,
-        _ path: [String],
-        _ isPrivate: Bool,
-        _ access: String?,
+        in path: [String],
+        isPrivate: Bool,
+        access: String?,
         setter: String?
     ) {
         let place = place(of: name.range.lowerBound)

@@ -26,7 +26,7 @@ enum ExportCommand: Command {
             let failures = ReadingFailures(store.coordinator)
             for entity in store.model.entities.sorted(by: { ($0.name ?? "") < ($1.name ?? "") })
             where !entity.isAbstract && (wanted == nil || entity.name == wanted) && store.holds(entity) {
-                try export(entity, store.context, print)
+                try export(entity, from: store.context, to: print)
             }
             return failures.first
         }
@@ -44,9 +44,9 @@ enum ExportCommand: Command {
     /// Prints the objects of an entity, in the order of their keys.
     static func export(
         _ entity: NSEntityDescription,
-        _ context: NSManagedObjectContext,
+        from context: NSManagedObjectContext,
         stretch: Int = stretch,
-        _ print: (String) -> Void
+        to print: (String) -> Void
     ) throws {
         let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
         request.includesSubentities = false

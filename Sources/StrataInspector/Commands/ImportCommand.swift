@@ -117,7 +117,7 @@ private struct Import {
                         number
                     )
                 }
-                try requireKnown(line.members.keys, entity, number)
+                try requireKnown(line.members.keys, in: entity, line: number)
                 let object = NSManagedObject(entity: entity, insertInto: context)
                 for (name, attribute) in entity.attributesByName where !attribute.isTransient {
                     if attribute is NSDerivedAttributeDescription { continue }
@@ -146,7 +146,7 @@ private struct Import {
     }
 
     /// Refuses a line with a value that is not of a property, or of one whose value is not written.
-    private func requireKnown(_ names: some Sequence<String>, _ entity: NSEntityDescription, _ number: Int) throws {
+    private func requireKnown(_ names: some Sequence<String>, in entity: NSEntityDescription, line number: Int) throws {
         let properties = entity.propertiesByName
         let refused = names.filter { name in
             !ExchangeFormat.heads.contains(name) && !(properties[name].map(isWritten) ?? false)

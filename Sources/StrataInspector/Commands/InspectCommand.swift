@@ -11,7 +11,7 @@ enum InspectCommand: Command {
         let place = try StorePlace(try arguments.required("--store"))
         let figures = try place.isFile ? StoreFigures(of: place.url) : nil
         let metadata = try Store.metadata(of: place)
-        facts(place.name, metadata, figures).forEach(print)
+        facts(place.name, metadata: metadata, figures: figures).forEach(print)
 
         let store = try Store(arguments)
         let rows = try store.context.performAndWait { try entities(in: store) }
@@ -27,7 +27,7 @@ enum InspectCommand: Command {
     /// The values in the metadata, including the keys of applications.
     ///
     /// The beginning of the history is left out: only `verify` uses it.
-    static func facts(_ name: String, _ metadata: [String: Any], _ figures: StoreFigures? = nil) -> [String] {
+    static func facts(_ name: String, metadata: [String: Any], figures: StoreFigures? = nil) -> [String] {
         var rows = [["Store", name]]
         for (title, key) in [("Type", NSStoreTypeKey), ("UUID", NSStoreUUIDKey)] {
             rows.append([title, metadata[key].map { "\($0)" } ?? "none"])

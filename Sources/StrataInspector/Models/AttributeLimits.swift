@@ -28,15 +28,15 @@ struct AttributeLimits {
         case .integer16, .integer32, .integer64, .decimal, .double, .float:
             guard left.expressionType == .evaluatedObject, let number = value as? NSNumber else { return false }
             let codes = (NSValidationNumberTooSmallError, NSValidationNumberTooLargeError)
-            return take(number, comparison.predicateOperatorType, code, codes)
+            return take(number, comparison.predicateOperatorType, code: code, of: codes)
         case .date:
             guard left.expressionType == .evaluatedObject, let date = value as? Date else { return false }
             let codes = (NSValidationDateTooSoonError, NSValidationDateTooLateError)
-            return take(date, comparison.predicateOperatorType, code, codes)
+            return take(date, comparison.predicateOperatorType, code: code, of: codes)
         case .string where left.expressionType == .keyPath:
             guard left.keyPath == "length", let length = value as? Int, length >= 0 else { return false }
             let codes = (NSValidationStringTooShortError, NSValidationStringTooLongError)
-            return take(length, comparison.predicateOperatorType, code, codes)
+            return take(length, comparison.predicateOperatorType, code: code, of: codes)
         case .string:
             guard left.expressionType == .evaluatedObject, comparison.predicateOperatorType == .matches,
                 code == NSValidationStringPatternMatchingError, pattern == nil, let text = value as? String,
@@ -52,8 +52,8 @@ struct AttributeLimits {
     private mutating func take(
         _ value: Any,
         _ type: NSComparisonPredicate.Operator,
-        _ code: Int,
-        _ codes: (least: Int, most: Int)
+        code: Int,
+        of codes: (least: Int, most: Int)
     ) -> Bool {
         switch (type, code) {
         case (.greaterThanOrEqualTo, codes.least) where minimum == nil: minimum = value

@@ -88,24 +88,28 @@ struct ModelDifference {
 
     private func facts(_ before: NSEntityDescription, _ after: NSEntityDescription) -> [String] {
         var lines: [String] = []
-        func compare<Value: Equatable>(_ what: String, _ old: Value, _ new: Value, _ text: (Value) -> String) {
+        func compare<Value: Equatable>(_ what: String, from old: Value, to new: Value, as text: (Value) -> String) {
             if old != new { lines.append("  \(what): \(text(old)) → \(text(new))") }
         }
-        compare("class", before.managedObjectClassName ?? "", after.managedObjectClassName ?? "") { $0 }
-        compare("parent", before.superentity?.name, after.superentity?.name) { $0 ?? "none" }
-        compare("abstract", before.isAbstract, after.isAbstract) { $0 ? "yes" : "no" }
-        compare("hash modifier", before.versionHashModifier, after.versionHashModifier) { $0 ?? "none" }
+        compare("class", from: before.managedObjectClassName ?? "", to: after.managedObjectClassName ?? "") { $0 }
+        compare("parent", from: before.superentity?.name, to: after.superentity?.name) { $0 ?? "none" }
+        compare("abstract", from: before.isAbstract, to: after.isAbstract) { $0 ? "yes" : "no" }
+        compare("hash modifier", from: before.versionHashModifier, to: after.versionHashModifier) { $0 ?? "none" }
         let constraints = { (entity: NSEntityDescription) in
             entity.uniquenessConstraintNames.map { $0.joined(separator: "+") }.sorted()
         }
-        compare("unique", constraints(before), constraints(after)) { $0.isEmpty ? "none" : $0.joined(separator: ", ") }
+        compare("unique", from: constraints(before), to: constraints(after)) {
+            $0.isEmpty ? "none" : $0.joined(separator: ", ")
+        }
         let indexes = { (entity: NSEntityDescription) in
             entity.indexes.map {
                 "\($0.name)(\($0.elements.map { $0.propertyName ?? "expression" }.joined(separator: " ")))"
             }
             .sorted()
         }
-        compare("indexes", indexes(before), indexes(after)) { $0.isEmpty ? "none" : $0.joined(separator: ", ") }
+        compare("indexes", from: indexes(before), to: indexes(after)) {
+            $0.isEmpty ? "none" : $0.joined(separator: ", ")
+        }
         return lines
     }
 
@@ -123,39 +127,43 @@ struct ModelDifference {
     /// The differences in a property that both versions have.
     private static func changes(_ before: NSPropertyDescription, _ after: NSPropertyDescription) -> [String] {
         var changes: [String] = []
-        func compare(_ what: String, _ old: String, _ new: String) {
+        func compare(_ what: String, from old: String, to new: String) {
             if old != new { changes.append("\(what) \(old) → \(new)") }
         }
-        compare("type", type(of: before), type(of: after))
+        compare("type", from: type(of: before), to: type(of: after))
         if before.isOptional != after.isOptional { changes.append(after.isOptional ? "optional now" : "required now") }
-        compare("hash modifier", before.versionHashModifier ?? "none", after.versionHashModifier ?? "none")
+        compare("hash modifier", from: before.versionHashModifier ?? "none", to: after.versionHashModifier ?? "none")
         let rules = { (property: NSPropertyDescription) in
             property.validationPredicates.map(\.formatText).sorted().joined(separator: ", ")
         }
         compare(
             "validation",
-            rules(before).isEmpty ? "none" : rules(before),
-            rules(after).isEmpty ? "none" : rules(after)
+            from: rules(before).isEmpty ? "none" : rules(before),
+            to: rules(after).isEmpty ? "none" : rules(after)
         )
         if let old = before as? NSAttributeDescription, let new = after as? NSAttributeDescription {
             let value = { (attribute: NSAttributeDescription) in
                 attribute.defaultValue.map { ObjectValues.json(of: $0, attribute).text } ?? "none"
             }
-            compare("default", value(old), value(new))
-            compare("transformer", old.valueTransformerName ?? "none", new.valueTransformerName ?? "none")
+            compare("default", from: value(old), to: value(new))
+            compare("transformer", from: old.valueTransformerName ?? "none", to: new.valueTransformerName ?? "none")
             let storage = { (attribute: NSAttributeDescription) in
                 attribute.allowsExternalBinaryDataStorage ? "external" : "inside"
             }
-            compare("storage", storage(old), storage(new))
+            compare("storage", from: storage(old), to: storage(new))
             let derivation = { (attribute: NSAttributeDescription) in
                 (attribute as? NSDerivedAttributeDescription)?.derivationText ?? "none"
             }
-            compare("derivation", derivation(old), derivation(new))
+            compare("derivation", from: derivation(old), to: derivation(new))
         }
         if let old = before as? NSRelationshipDescription, let new = after as? NSRelationshipDescription {
-            compare("inverse", old.inverseRelationship?.name ?? "none", new.inverseRelationship?.name ?? "none")
-            compare("order", old.isOrdered ? "ordered" : "unordered", new.isOrdered ? "ordered" : "unordered")
-            compare("delete rule", rule(old.deleteRule), rule(new.deleteRule))
+            compare(
+                "inverse",
+                from: old.inverseRelationship?.name ?? "none",
+                to: new.inverseRelationship?.name ?? "none"
+            )
+            compare("order", from: old.isOrdered ? "ordered" : "unordered", to: new.isOrdered ? "ordered" : "unordered")
+            compare("delete rule", from: rule(old.deleteRule), to: rule(new.deleteRule))
         }
         return changes
     }

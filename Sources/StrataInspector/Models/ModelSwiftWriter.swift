@@ -172,7 +172,7 @@ struct ModelSwiftWriter {
         lines.append("\(indent)// \(text.split(whereSeparator: \.isNewline).joined(separator: " "))")
     }
 
-    private mutating func property(_ name: String, _ type: String, _ traits: [String], comments: [String] = []) {
+    private mutating func property(_ name: String, _ type: String, traits: [String], comments: [String] = []) {
         for text in comments { comment(text) }
         let attribute = Self.attribute("Managed", traits, indent: "        ")
         let declaration = "var \(SwiftText.identifier(name)): \(type)"
@@ -232,7 +232,7 @@ struct ModelSwiftWriter {
             }
         }
         traits += limits(of: attribute, &comments)
-        property(attribute.name, type, traits, comments: comments)
+        property(attribute.name, type, traits: traits, comments: comments)
     }
 
     private func limits(of attribute: NSAttributeDescription, _ comments: inout [String]) -> [String] {
@@ -316,7 +316,7 @@ struct ModelSwiftWriter {
         property(
             relationship.name,
             type,
-            traits,
+            traits: traits,
             comments: Self.leftOut(ValidationRule.all(of: relationship))
         )
     }
@@ -331,7 +331,7 @@ struct ModelSwiftWriter {
         property(
             fetched.name,
             "[\(names[destination])]",
-            traits + Self.common(fetched),
+            traits: traits + Self.common(fetched),
             comments: Self.leftOut(ValidationRule.all(of: fetched))
         )
     }

@@ -36,7 +36,7 @@ struct ModelXMLWriter {
     /// The attributes of an element in their order; those without a value are left out.
     private typealias Attributes = [(name: String, value: String?)]
 
-    private mutating func element(_ name: String, _ attributes: Attributes, _ content: ((inout Self) -> Void)? = nil) {
+    private mutating func element(_ name: String, _ attributes: Attributes, content: ((inout Self) -> Void)? = nil) {
         let list = attributes.compactMap { name, value in value.map { " \(name)=\"\(Self.escaped($0))\"" } }.joined()
         let start = lines.count
         line("<\(name)\(list)>")

@@ -90,7 +90,8 @@ package struct Transport {
             var received = 0
             let chunk = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
                 repeat {
-                    received = systemRead(input, buffer.baseAddress!, limit)  // limit > 0, so there is an address
+                    // There is an address, because the limit is greater than 0.
+                    received = systemRead(input, into: buffer.baseAddress!, atMost: limit)
                 } while received < 0 && errno == EINTR
                 filled = max(received, 0)
             }
@@ -103,6 +104,6 @@ package struct Transport {
 }
 
 /// The C library's `read`, which `Transport.read` hides by its name.
-private func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+private func systemRead(_ descriptor: Int32, into buffer: UnsafeMutableRawPointer, atMost count: Int) -> Int {
     read(descriptor, buffer, count)
 }

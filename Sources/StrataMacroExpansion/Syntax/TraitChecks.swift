@@ -19,7 +19,7 @@ enum TraitChecks {
         for trait in property.traits {
             // For a relationship to one object, the counts in a file give the smallest number of objects.
             if trait.name == "count", trait.source.hasPrefix(".count(least:"), !type.isScalar { continue }
-            if let fault = fault(trait.name, type, names) {
+            if let fault = fault(trait.name, of: type, among: names) {
                 throw Diagnostic(
                     "'.\(trait.name)' \(fault) ('\(property.bareName)' is \(type.article)).",
                     at: trait.range
@@ -28,7 +28,7 @@ enum TraitChecks {
         }
     }
 
-    private static func fault(_ trait: String, _ type: TypeName, _ all: Set<String>) -> String? {
+    private static func fault(_ trait: String, of type: TypeName, among all: Set<String>) -> String? {
         if relationshipTraits.contains(trait) {
             if let other = all.first(where: attributeTraits.contains) {
                 return "is for relationships and '.\(other)' for attributes; a property is one of both"

@@ -81,7 +81,7 @@ extension BatchTransaction {
         let control = insertion.control
         var counter = RowCounter(control)
         for (position, given) in given.enumerated() {
-            if let control, control.isCancelled { throw CancellationError() }
+            try control?.cancellation.check()
             defer { counter.count() }
             let row = given.row
             for slot in layout.referenceSlots {

@@ -31,7 +31,7 @@ struct BatchTransaction {
         var rows: [GivenRow] = []
         var counter = RowCounter(insertion.making)
         while let given = try insertion.nextRow() {
-            if let control = insertion.control, control.isCancelled { throw CancellationError() }
+            try insertion.control?.cancellation.check()
             rows.append(given)
             counter.count()
         }

@@ -36,7 +36,7 @@ extension BatchTransaction {
         try refuseLoose(doomed)
         try forEachLink(of: doomed.rows) { link, rows in try release(link, from: rows, keeping: doomed) }
         for row in doomed.rows {
-            store.deleted.append(RowDeletion(layout: row.layout, key: row.key, baseVersion: row.version))
+            store.deleted.append(ExpectedRow(layout: row.layout, key: row.key, baseVersion: row.version))
             changes.deleted.add(row.key, row.layout)
         }
         changes.count = doomed.rows.count

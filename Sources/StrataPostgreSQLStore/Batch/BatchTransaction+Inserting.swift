@@ -74,7 +74,7 @@ extension BatchTransaction {
         control?.expect(given.count)
         var counter = RowCounter(control)
         for (position, given) in given.enumerated() {
-            if let control, control.isCancelled { throw CancellationError() }
+            try control?.cancellation.check()
             defer { counter.count() }
             let found = holders.found(given.row)
             guard let (attributes, holder) = found.first else {
@@ -138,7 +138,7 @@ extension BatchTransaction {
     /// The state of a row after the batch.
     private func row(_ holder: Holder, _ stored: [Int64: Row]) -> Row? {
         switch holder {
-        case .stored(let key): stored[key].map { current($0) }
+        case .stored(let key): stored[key].map { stateToWrite(of: $0) }
         case .new(let position): store.inserted[position]
         }
     }

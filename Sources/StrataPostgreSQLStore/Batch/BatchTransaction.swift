@@ -155,7 +155,7 @@ final class BatchTransaction {
     }
 
     /// The new state of a row, or its stored state if it does not change.
-    func current(_ row: Row) -> Row { updates[RowName(row)].map { store.updated[$0].row } ?? row }
+    func stateToWrite(of row: Row) -> Row { updates[RowName(row)].map { store.updated[$0].row } ?? row }
 
     /// Marks the changed slots of a row that will be written.
     func markChanged(_ row: Row, _ slots: [Slot]) {

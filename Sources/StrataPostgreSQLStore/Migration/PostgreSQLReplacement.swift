@@ -80,12 +80,14 @@ package final class PostgreSQLReplacement {
         let isExpected = try LockTurns(connection, timeout: timeout).transaction(settings, before: number) {
             try OpenPostgreSQLStore.lockShape(of: target, connection)
             let metadata = try StoreMetadata.read(connection, target.place)
-            guard let metadata, source.schema.current(metadata.versionHashes) == hashes else { return false }
+            guard let metadata, source.schema.hashesByPresentRule(of: metadata.versionHashes) == hashes else {
+                return false
+            }
             try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
             // The metadata is checked again, because another process may have written it during the wait for the
             // tables.
             let locked = try StoreMetadata.locked(connection, target.place)
-            return source.schema.current(locked.versionHashes) == hashes
+            return source.schema.hashesByPresentRule(of: locked.versionHashes) == hashes
         }
         guard isExpected else {
             try connection.command("ROLLBACK")

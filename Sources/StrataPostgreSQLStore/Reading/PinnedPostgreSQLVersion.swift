@@ -126,17 +126,12 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
     /// Runs `body` on a connection that sees the version.
     ///
     /// - Parameters:
-    ///   - control: Is set back before `body` runs again.
-    ///   - wait: Stops the wait for others who read the version.
+    ///   - control: Stops the wait for others who read the version, and is set back before `body` runs again.
     ///   - body: Reads; runs again if a connection of the pool was lost.
     /// - Returns: The result of `body`.
     /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, the version is too
     ///   old, or the server has ended the connection.
-    func read<R>(
-        control: FetchControl? = nil,
-        wait: Cancellation? = nil,
-        _ body: (Connection) throws -> R
-    ) throws -> R {
+    func read<R>(control: FetchControl? = nil, _ body: (Connection) throws -> R) throws -> R {
         if case .acquired = turn.acquire(timeout: 0) { return try readInTurn(control, body) }
         let start = ContinuousClock.now
         try requireReadable()
@@ -144,7 +139,7 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
         if let answer = try readBeside(body) { return answer }
         if let position { control?.goBack(to: position) }
         let rest = database.pool.timeout - (ContinuousClock.now - start) / .seconds(1)
-        switch turn.acquire(timeout: max(rest, 0), cancellation: wait) {
+        switch turn.acquire(timeout: max(rest, 0), cancellation: control?.cancellation) {
         case .acquired: return try readInTurn(control, body)
         case .cancelled: throw PostgreSQLError(.cancelled, "the request was cancelled")
         case .timedOut:

@@ -166,24 +166,20 @@ struct PostgreSQLReading: Sendable {
         return try OperationTally.timingStore {
             do {
                 return try PostgreSQLBoundary.run(.reading, at: database.place) {
-                    try waiting(control) { wait in
-                        if let version {
-                            return try version.read(control: control, wait: wait) {
-                                try cancelling($0, control: control, wait: wait, limited)
-                            }
-                        }
-                        if let answer = try readReplica(control: control, wait: wait, limited) { return answer }
-                        return try database.pool.reading(cancellation: wait) { connection in
-                            // Another session has already reported rows before it was lost.
-                            if isRepeated, let position { control?.goBack(to: position) }
-                            isRepeated = true
-                            connection.reportWait()
-                            try database.requireSame(connection)
-                            return try cancelling(connection, control: control, wait: wait, newest)
-                        }
+                    if let version {
+                        return try version.read(control: control) { try cancelling($0, control: control, limited) }
+                    }
+                    if let answer = try readReplica(control: control, limited) { return answer }
+                    return try database.pool.reading(cancellation: control?.cancellation) { connection in
+                        // Another session has already reported rows before it was lost.
+                        if isRepeated, let position { control?.goBack(to: position) }
+                        isRepeated = true
+                        connection.reportWait()
+                        try database.requireSame(connection)
+                        return try cancelling(connection, control: control, newest)
                     }
                 }
-            } catch let error where control?.isCancelled ?? false && error.isCancel {
+            } catch let error where control?.cancellation.isCancelled ?? false && error.isCancel {
                 throw CocoaError.described(
                     .userCancelled,
                     userInfo: [NSLocalizedDescriptionKey: "The request was cancelled."]
@@ -192,45 +188,27 @@ struct PostgreSQLReading: Sendable {
         }
     }
 
-    /// Runs `body`, which may wait for a connection or a turn; a cancel ends that wait.
-    private func waiting<R>(_ control: FetchControl?, _ body: (Cancellation?) throws -> R) throws -> R {
-        guard let control else { return try body(nil) }
-        let wait = Cancellation()
-        return try control.running(stoppedBy: { wait.cancel() }, { try body(wait) })
-    }
-
     /// Reads from a replica; `nil` if the primary has to answer.
-    private func readReplica<R>(
-        control: FetchControl?,
-        wait: Cancellation?,
-        _ body: (Connection) throws -> R
-    ) throws -> R? {
+    private func readReplica<R>(control: FetchControl?, _ body: (Connection) throws -> R) throws -> R? {
         guard let control, control.mayReadReplica, let replicas = database.replicas else { return nil }
         let position = control.position
-        let answer = try replicas.readFromReplica(of: database, control: control, wait: wait) {
-            try cancelling($0, control: control, wait: wait, body)
+        let answer = try replicas.readFromReplica(of: database, control: control) {
+            try cancelling($0, control: control, body)
         }
         if answer == nil { control.goBack(to: position) }
         return answer
     }
 
-    /// Runs `body`; a cancel ends its statements, and also later waits.
+    /// Runs `body`, whose statements a cancellation ends.
     private func cancelling<R>(
         _ connection: Connection,
         control: FetchControl?,
-        wait: Cancellation?,
         _ body: (Connection) throws -> R
     ) throws -> R {
-        guard let control else { return try body(connection) }
-        if control.isCancelled { throw CancellationError() }
+        guard let cancellation = control?.cancellation else { return try body(connection) }
+        try cancellation.check()
         let canceller = connection.canceller
-        return try control.running(
-            stoppedBy: {
-                wait?.cancel()
-                canceller.cancel()
-            },
-            { try body(connection) }
-        )
+        return try cancellation.running(stoppedBy: { canceller.cancel() }) { try body(connection) }
     }
 }
 

@@ -77,25 +77,23 @@ final class Replicas: Sendable {
     /// - Parameters:
     ///   - database: The store.
     ///   - control: Stops the wait for the replica to catch up.
-    ///   - wait: Stops the wait for a connection.
     ///   - body: Reads.
     /// - Returns: The result of `body`; `nil` if no replica has answered, so that the primary has to.
     /// - Throws: The errors of `body`, except for those that the server has caused.
     func readFromReplica<R>(
         of database: OpenPostgreSQLStore,
         control: FetchControl?,
-        wait: Cancellation?,
         _ body: (Connection) throws -> R
     ) throws -> R? {
         try onMember { member in
-            try member.pool.withConnection(cancellation: wait) { connection in
+            try member.pool.withConnection(cancellation: control?.cancellation) { connection in
                 guard try begin(with: member, in: database, on: connection, control: control) else { return nil }
                 let result = try body(connection)
                 try connection.command("COMMIT")
                 return result
             }
         } unless: {
-            control?.isCancelled ?? false
+            control?.cancellation.isCancelled ?? false
         }
     }
 
@@ -250,7 +248,7 @@ final class Replicas: Sendable {
     private func waitFor(_ position: Int64, on connection: Connection, control: FetchControl?) throws -> Bool {
         let end = ContinuousClock.now + .seconds(wait)
         var pause: UInt32 = 500
-        while control?.isCancelled != true {
+        while control?.cancellation.isCancelled != true {
             let state = try connection.query(
                 """
                 SELECT pg_catalog.pg_is_in_recovery(),

@@ -30,7 +30,7 @@ extension RowQueries {
         let control = plan.rows.control
         var counter = RowCounter(control)
         try connection.each(query.sql, query.parameters) { row in
-            if let control, control.isCancelled { throw CancellationError() }
+            try control?.cancellation.check()
             for (selected, column) in zip(query.columns, plan.columns) {
                 results.append(try value(of: selected, selecting: column.expression, in: row, plan: plan))
             }

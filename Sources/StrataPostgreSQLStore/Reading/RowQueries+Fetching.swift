@@ -229,7 +229,7 @@ extension RowQueries {
             mostRows: statement.mostRows
         ) {
             result in
-            if let control, control.isCancelled { throw CancellationError() }
+            try control?.cancellation.check()
             guard let row = try shape.row(result, stamp: stamp, self) else { throw unknownEntity(result, shape) }
             rows.append(row)
             counter.count()

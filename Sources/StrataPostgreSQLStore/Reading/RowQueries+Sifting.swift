@@ -78,7 +78,7 @@ extension RowQueries {
             [.array(PostgreSQLArray(names.map(\.key)))],
             mostRows: names.count
         ) { result in
-            if let control = plan.control, control.isCancelled { throw CancellationError() }
+            try plan.control?.cancellation.check()
             guard let row = try shape.row(result, stamp: stamp, self), let place = places[row.key] else {
                 throw unknownEntity(result, shape)
             }

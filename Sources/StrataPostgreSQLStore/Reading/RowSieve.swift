@@ -50,7 +50,7 @@ struct RowSieve<Kept> {
 
     /// Examines the next row.
     mutating func examine(_ row: Row) throws {
-        if let control = plan.control, control.isCancelled { throw CancellationError() }
+        try plan.control?.cancellation.check()
         guard !isFull, try evaluator?.evaluate(row.buffer) ?? true else { return }
         if let sort {
             unsorted.append((try sort.keys(of: row.buffer, reader: reader), keep(row)))

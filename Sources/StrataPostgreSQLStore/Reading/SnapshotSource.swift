@@ -31,7 +31,8 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
             _ = try connection.answer(try connection.post("SET LOCAL statement_timeout TO DEFAULT", isKept: false))
             return result
         } catch let error as PostgreSQLError
-            where error.sqlState == "57014" && control?.isCancelled != true && .now - start >= .seconds(seconds * 0.9)
+            where error.sqlState == "57014" && control?.cancellation.isCancelled != true
+            && .now - start >= .seconds(seconds * 0.9)
         {
             // Otherwise another role has cancelled the statement, or the role has a shorter limit.
             throw PredicateEvaluationError.exceedsLimit(seconds)

@@ -72,10 +72,10 @@ extension SaveTransaction {
                 addMissing(Set((versions[root] ?? [:]).keys))
             }
         }
-        var outdated: [RowDeletion] = []
+        var outdated: [ExpectedRow] = []
         func check(_ layout: EntityLayout, key: Int64, baseVersion: Int64) {
             guard !isCurrent(layout, key: key, baseVersion: baseVersion, among: versions) else { return }
-            outdated.append(RowDeletion(layout: layout, key: key, baseVersion: baseVersion))
+            outdated.append(ExpectedRow(layout: layout, key: key, baseVersion: baseVersion))
         }
         for lock in changes.locked { check(lock.layout, key: lock.key, baseVersion: lock.baseVersion) }
         for deletion in changes.deleted { check(deletion.layout, key: deletion.key, baseVersion: deletion.baseVersion) }
@@ -91,7 +91,7 @@ extension SaveTransaction {
         for row in changes.inserted where StoreChanges.isRevived(row) {
             // Other contexts have restored the row first.
             guard versions[row.layout.rootNumber]?[row.key] != nil else { continue }
-            outdated.append(RowDeletion(layout: row.layout, key: row.key, baseVersion: row.version))
+            outdated.append(ExpectedRow(layout: row.layout, key: row.key, baseVersion: row.version))
         }
         try report(outdated)
         let vacated = try checkConstraints(look.constraints)
@@ -278,7 +278,7 @@ extension SaveTransaction {
 
     /// Reports rows that do not have the versions that their changes are based on, with their current state; one round
     /// trip for all.
-    private func report(_ outdated: [RowDeletion]) throws {
+    private func report(_ outdated: [ExpectedRow]) throws {
         let asked = try Dictionary(grouping: outdated, by: \.layout.rootNumber).mapValues { rows in
             let entity = try entity(rows[0].layout)
             return (entity, try database.queries.askForRows(rows.map(\.key), of: entity, on: connection))

@@ -49,7 +49,7 @@ extension SaveTransaction {
 
     // MARK: - Deleting
 
-    func delete(_ run: [RowDeletion]) throws {
+    func delete(_ run: [ExpectedRow]) throws {
         let entity = try entity(run[0].layout)
         let keys = run.map(\.key)
         try recordDeletions(keys, entity)

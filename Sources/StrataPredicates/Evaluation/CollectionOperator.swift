@@ -32,10 +32,10 @@ enum CollectionOperator: String {
     private func apply(to members: [Any?], _ element: (Any?) throws -> Any?) throws -> Any? {
         switch self {
         case .count: return NSNumber(value: members.count)
-        case .sum: return try reduce(members, .sum, element)
-        case .average: return try reduce(members, .average, element)
-        case .min: return try reduce(members, .min, element)
-        case .max: return try reduce(members, .max, element)
+        case .sum: return try reduce(members, by: .sum, of: element)
+        case .average: return try reduce(members, by: .average, of: element)
+        case .min: return try reduce(members, by: .min, of: element)
+        case .max: return try reduce(members, by: .max, of: element)
         case .unionOfObjects: return try members.map(element).compactMap { $0 }
         case .distinctUnionOfObjects: return unique(try members.map(element).compactMap { $0 })
         case .unionOfArrays: return try flattened(members, element)
@@ -45,8 +45,8 @@ enum CollectionOperator: String {
 
     private func reduce(
         _ members: [Any?],
-        _ function: PredefinedFunction,
-        _ element: (Any?) throws -> Any?
+        by function: PredefinedFunction,
+        of element: (Any?) throws -> Any?
     ) throws -> Any? {
         let values = try members.flatMap { try flattenedMembers(of: element($0)) }
         return function.aggregate(values.map { PredicateValue(any: $0) }).anyValue

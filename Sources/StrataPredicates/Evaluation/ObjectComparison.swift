@@ -29,7 +29,7 @@ struct ObjectComparison {
         if let ordered = lhs as? any PredicateOrdered, let rhs, let answer = ordered.predicateHolds(type, rhs) {
             return answer
         }
-        return try ScalarComparison.holds(try scalar(lhs), type, try scalar(rhs), folding: folding)
+        return try ScalarComparison.holds(try scalar(lhs), type, against: try scalar(rhs), folding: folding)
     }
 
     private func scalar(_ any: Any?) throws -> PredicateValue {
@@ -76,8 +76,13 @@ struct ObjectComparison {
             throw PredicateEvaluationError("BETWEEN needs an array of two values on its right side")
         }
         let value = try scalar(value)
-        return try ScalarComparison.holds(value, .greaterThanOrEqualTo, try scalar(bounds[0]), folding: folding)
-            && ScalarComparison.holds(value, .lessThanOrEqualTo, try scalar(bounds[1]), folding: folding)
+        return try ScalarComparison.holds(
+            value,
+            .greaterThanOrEqualTo,
+            against: try scalar(bounds[0]),
+            folding: folding
+        )
+            && ScalarComparison.holds(value, .lessThanOrEqualTo, against: try scalar(bounds[1]), folding: folding)
     }
 
     private func contains(_ collection: Any?, _ member: Any?) throws -> Bool {
@@ -86,7 +91,12 @@ struct ObjectComparison {
             return flattened(members, unless: member).contains { areEqual($0, member) }
         }
         guard collection != nil else { return false }
-        return try ScalarComparison.holds(try scalar(collection), .contains, try scalar(member), folding: folding)
+        return try ScalarComparison.holds(
+            try scalar(collection),
+            .contains,
+            against: try scalar(member),
+            folding: folding
+        )
     }
 
     /// Flattens the values of a key path with two to-many steps, which are collections of collections.
@@ -100,9 +110,11 @@ struct ObjectComparison {
         switch selector?.description {
         case "isEqual:", "isEqualToString:", "isEqualToNumber:", "isEqualToDate:", "isEqualToArray:":
             return areEqual(lhs, rhs)
-        case "hasPrefix:": return try ScalarComparison.holds(scalar(lhs), .beginsWith, scalar(rhs), folding: [])
-        case "hasSuffix:": return try ScalarComparison.holds(scalar(lhs), .endsWith, scalar(rhs), folding: [])
-        case "containsString:": return try ScalarComparison.holds(scalar(lhs), .contains, scalar(rhs), folding: [])
+        case "hasPrefix:":
+            return try ScalarComparison.holds(scalar(lhs), .beginsWith, against: scalar(rhs), folding: [])
+        case "hasSuffix:": return try ScalarComparison.holds(scalar(lhs), .endsWith, against: scalar(rhs), folding: [])
+        case "containsString:":
+            return try ScalarComparison.holds(scalar(lhs), .contains, against: scalar(rhs), folding: [])
         case "containsObject:": return try contains(lhs, rhs)
         default: throw PredicateEvaluationError("there is no method \(selector?.description ?? "") to compare with")
         }

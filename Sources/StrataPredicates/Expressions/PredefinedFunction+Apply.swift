@@ -61,13 +61,13 @@ extension PredefinedFunction {
         case .divide: Arithmetic.divide(lhs, rhs)
         case .modulus: Arithmetic.modulus(lhs, rhs)
         case .power: Arithmetic.power(lhs, rhs)
-        case .bitwiseAnd: Arithmetic.bitwise(lhs, rhs, &)
-        case .bitwiseOr: Arithmetic.bitwise(lhs, rhs, |)
-        case .bitwiseXor: Arithmetic.bitwise(lhs, rhs, ^)
+        case .bitwiseAnd: Arithmetic.bitwise(lhs, rhs, by: &)
+        case .bitwiseOr: Arithmetic.bitwise(lhs, rhs, by: |)
+        case .bitwiseXor: Arithmetic.bitwise(lhs, rhs, by: ^)
         // Swift's smart shifts agree with SQLite: a shift by 64 or more leaves the sign, a negative one shifts the
         // other way.
-        case .leftShift: Arithmetic.bitwise(lhs, rhs, <<)
-        case .rightShift: Arithmetic.bitwise(lhs, rhs, >>)
+        case .leftShift: Arithmetic.bitwise(lhs, rhs, by: <<)
+        case .rightShift: Arithmetic.bitwise(lhs, rhs, by: >>)
         case .cast: rhs.stringValue.flatMap(CastTarget.init(rawValue:))?.apply(lhs) ?? .null
         case .index: lhs.element(at: rhs)
         default: .null

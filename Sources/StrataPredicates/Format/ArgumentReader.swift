@@ -28,13 +28,13 @@ struct ArgumentReader {
         switch placeholder {
         case .object: return object(value)
         case .keyPath: return try keyPath(value)
-        case .integer: return try number(value, "an integer", integer)
+        case .integer: return try number(value, expecting: "an integer", make: integer)
         case .double:
             // NaN counts as nil, as it does in an object, and does not stop the program.
             if let number = value as? NSNumber, number.doubleValue.isNaN {
                 return NSExpression(forConstantValue: number)
             }
-            return try self.number(value, "a number") { $0.doubleValue.map { NSNumber(value: $0) } }
+            return try self.number(value, expecting: "a number") { $0.doubleValue.map { NSNumber(value: $0) } }
         case .string:
             guard let text = PredicateValue(scalar: value)?.stringValue else { throw mismatch("a string", value) }
             return NSExpression(forConstantValue: text)
@@ -60,8 +60,8 @@ struct ArgumentReader {
 
     private func number(
         _ value: Any?,
-        _ expected: String,
-        _ make: (PredicateValue) -> NSNumber?
+        expecting expected: String,
+        make: (PredicateValue) -> NSNumber?
     ) throws -> NSExpression {
         guard let number = PredicateValue(scalar: value).flatMap(make) else { throw mismatch(expected, value) }
         return NSExpression(forConstantValue: number)

@@ -128,7 +128,7 @@ struct FormatParser {
         }
         let left = try binary(BinaryPrecedence.set)
         guard let type = comparisonOperator else { return left }
-        return try comparison(left, type, .direct, at: position)
+        return try comparison(left, type, modifier: .direct, at: position)
     }
 
     private mutating func constant(_ value: Bool) throws -> Node {
@@ -142,7 +142,7 @@ struct FormatParser {
         try advance()
         let left = try binary(BinaryPrecedence.set)
         guard let type = comparisonOperator else { throw failure("a comparison operator") }
-        let result = try comparison(left, type, modifier, at: position)
+        let result = try comparison(left, type, modifier: modifier, at: position)
         guard isNegated else { return result }
         let negated = StructuralCompoundPredicate(type: .not, subpredicates: [try predicate(result)])
         return try node(.predicate(negated), depth: result.depth + 1, at: position)
@@ -151,7 +151,7 @@ struct FormatParser {
     private mutating func comparison(
         _ left: Node,
         _ type: NSComparisonPredicate.Operator,
-        _ modifier: NSComparisonPredicate.Modifier,
+        modifier: NSComparisonPredicate.Modifier,
         at position: Int
     ) throws -> Node {
         let leftExpression = try expression(left)

@@ -136,7 +136,7 @@ enum FormatPrimary {
         guard let function = PredefinedFunction(name: name) else {
             throw parser.failure("a known function before its arguments")
         }
-        let (arguments, depth) = try list(&parser, "(", ")")
+        let (arguments, depth) = try list(from: &parser, opening: "(", closing: ")")
         if let problem = function.arityProblem(count: arguments.count) {
             throw parser.failure("other arguments: \(problem)")
         }
@@ -181,7 +181,7 @@ enum FormatPrimary {
     }
 
     private static func methodCall(_ parser: inout FormatParser, at position: Int) throws -> Node {
-        let (arguments, depth) = try list(&parser, "(", ")")
+        let (arguments, depth) = try list(from: &parser, opening: "(", closing: ")")
         guard arguments.count >= 2, case .constant(let value) = arguments[1].kind,
             let selector = PredicateValue(scalar: value)?.stringValue
         else { throw parser.failure("FUNCTION(target, \"selector\", arguments…)") }
@@ -194,7 +194,7 @@ enum FormatPrimary {
     }
 
     private static func fetch(_ parser: inout FormatParser, at position: Int) throws -> Node {
-        let (arguments, depth) = try list(&parser, "(", ")")
+        let (arguments, depth) = try list(from: &parser, opening: "(", closing: ")")
         guard arguments.count == 3, case .constant(let value) = arguments[2].kind, let countOnly = value as? NSNumber
         else { throw parser.failure("FETCH(request, context, YES or NO)") }
         let expression = NSFetchRequestExpression.expression(
@@ -206,7 +206,7 @@ enum FormatPrimary {
     }
 
     private static func cast(_ parser: inout FormatParser, at position: Int) throws -> Node {
-        let (arguments, depth) = try list(&parser, "(", ")")
+        let (arguments, depth) = try list(from: &parser, opening: "(", closing: ")")
         guard arguments.count == 2, case .constant(let type) = arguments[1].kind,
             let name = PredicateValue(scalar: type)?.stringValue
         else { throw parser.failure("CAST(value, type)") }
@@ -233,15 +233,15 @@ enum FormatPrimary {
 
     private static func aggregate(_ parser: inout FormatParser) throws -> Node {
         let position = parser.token.position
-        let (members, depth) = try list(&parser, "{", "}")
+        let (members, depth) = try list(from: &parser, opening: "{", closing: "}")
         return try parser.node(.expression(NSExpression(forAggregate: members)), depth: depth + 1, at: position)
     }
 
     /// Parses expressions between two brackets, and returns them with the depth of the deepest.
     private static func list(
-        _ parser: inout FormatParser,
-        _ opening: String,
-        _ closing: String
+        from parser: inout FormatParser,
+        opening: String,
+        closing: String
     ) throws -> ([NSExpression], depth: Int) {
         try parser.enter()
         defer { parser.leave() }

@@ -117,7 +117,7 @@ struct FormatPrinter {
         case .function(let name, nil, let arguments): write(function: name, arguments)
         case .function(let name, let target?, let arguments): write(method: name, of: target, arguments)
         case .setOperation(let operation, let left, let right):
-            write(left, infix: operation.rawValue, right, BinaryPrecedence.set)
+            write(left, infix: operation.rawValue, right, precedence: BinaryPrecedence.set)
         case .subquery(let source, let variable, let predicate):
             text += "SUBQUERY("
             write(source, floor: BinaryPrecedence.set)
@@ -147,7 +147,7 @@ struct FormatPrinter {
         }
     }
 
-    private mutating func write(_ left: NSExpression, infix sign: String, _ right: NSExpression, _ precedence: Int) {
+    private mutating func write(_ left: NSExpression, infix sign: String, _ right: NSExpression, precedence: Int) {
         write(left, floor: precedence)
         text += " \(sign) "
         write(right, floor: precedence + 1)
@@ -165,7 +165,7 @@ struct FormatPrinter {
     private mutating func write(function name: String, _ arguments: [NSExpression]) {
         let function = PredefinedFunction(rawValue: name)
         if let function, let infix = function.infix, arguments.count == 2 {
-            write(arguments[0], infix: infix.sign, arguments[1], infix.precedence)
+            write(arguments[0], infix: infix.sign, arguments[1], precedence: infix.precedence)
         } else if function == .cast {
             write(list: arguments, "CAST(", ")")
         } else if function == .index, arguments.count == 2 {

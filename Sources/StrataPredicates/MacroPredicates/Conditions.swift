@@ -53,7 +53,7 @@ enum Conditions {
         case .not(let operand): return operand
         case .comparison(let comparison) where isNullTest(comparison):
             let isEqual = comparison.predicateOperatorType == .equalTo
-            return compare(comparison.leftExpression, isEqual ? .notEqualTo : .equalTo, comparison.rightExpression)
+            return compare(comparison.leftExpression, isEqual ? .notEqualTo : .equalTo, to: comparison.rightExpression)
         default: return StructuralCompoundPredicate(type: .not, subpredicates: [predicate])
         }
     }
@@ -61,8 +61,8 @@ enum Conditions {
     static func compare(
         _ left: NSExpression,
         _ operation: NSComparisonPredicate.Operator,
-        _ right: NSExpression,
-        _ options: NSComparisonPredicate.Options = [],
+        to right: NSExpression,
+        options: NSComparisonPredicate.Options = [],
         modifier: NSComparisonPredicate.Modifier = .direct
     ) -> NSPredicate {
         NSComparisonPredicate(
@@ -77,7 +77,7 @@ enum Conditions {
     /// `value != nil`.
     static func isPresent(_ value: NSExpression) -> NSPredicate {
         if case .constant(let constant) = value.kind { return NSPredicate(value: constant != nil) }
-        return compare(value, .notEqualTo, NSExpression(forConstantValue: nil))
+        return compare(value, .notEqualTo, to: NSExpression(forConstantValue: nil))
     }
 
     /// Whether a comparison is `x == nil` or `x != nil`.

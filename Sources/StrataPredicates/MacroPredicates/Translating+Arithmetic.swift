@@ -8,25 +8,25 @@ extension PredicateExpressions.Arithmetic: PredicateTranslating {
             case .subtract: .subtract
             case .multiply: .multiply
             }
-        return try translator.call(function, lhs, rhs)
+        return try translator.call(function, lhs, and: rhs)
     }
 }
 
 extension PredicateExpressions.IntDivision: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
-        try translator.call(.divide, lhs, rhs)
+        try translator.call(.divide, lhs, and: rhs)
     }
 }
 
 extension PredicateExpressions.FloatDivision: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
-        try translator.call(.divide, lhs, rhs)
+        try translator.call(.divide, lhs, and: rhs)
     }
 }
 
 extension PredicateExpressions.IntRemainder: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
-        try translator.call(.modulus, lhs, rhs)
+        try translator.call(.modulus, lhs, and: rhs)
     }
 }
 
@@ -47,7 +47,7 @@ extension PredicateTranslator {
     fileprivate mutating func call(
         _ function: PredefinedFunction,
         _ lhs: some PredicateExpression,
-        _ rhs: some PredicateExpression
+        and rhs: some PredicateExpression
     ) throws -> Translation {
         let left = try translate(lhs)
         let right = try translate(rhs)

@@ -10,22 +10,22 @@ extension PredicateExpressions.SequenceContains: PredicateTranslating {
         let collection = try source.plainExpression()
         let isConstant = source.constant != nil && !(LHS.Output.self is any StringProtocol.Type)
         if isConstant {
-            return .condition(Conditions.compare(try member.expression(), .in, collection))
+            return .condition(Conditions.compare(try member.expression(), .in, to: collection))
         }
-        let contains = Conditions.compare(collection, .contains, try member.expression())
+        let contains = Conditions.compare(collection, .contains, to: try member.expression())
         return Translation(.condition(contains), presence: source.presence)
     }
 }
 
 extension PredicateExpressions.SequenceContainsWhere: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
-        let members = try Members(sequence, variable.key, test, &translator)
+        let members = try Members(sequence, variable: variable.key, where: test, in: &translator)
         switch members {
         case .constants(let conditions): return .condition(Conditions.any(conditions))
         case .collection(let collection, let presence, let name, let condition):
             let found =
                 condition.quantified(.any, over: collection, name)
-                ?? Conditions.count(of: collection, name, condition, .greaterThan)
+                ?? Conditions.count(of: collection, variable: name, where: condition, compared: .greaterThan)
             return Translation(.condition(found), presence: presence)
         }
     }
@@ -33,13 +33,18 @@ extension PredicateExpressions.SequenceContainsWhere: PredicateTranslating {
 
 extension PredicateExpressions.SequenceAllSatisfy: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
-        let members = try Members(sequence, variable.key, test, &translator)
+        let members = try Members(sequence, variable: variable.key, where: test, in: &translator)
         switch members {
         case .constants(let conditions): return .condition(Conditions.all(conditions))
         case .collection(let collection, let presence, let name, let condition):
             let all =
                 condition.quantified(.all, over: collection, name)
-                ?? Conditions.count(of: collection, name, Conditions.not(condition), .equalTo)
+                ?? Conditions.count(
+                    of: collection,
+                    variable: name,
+                    where: Conditions.not(condition),
+                    compared: .equalTo
+                )
             return Translation(.condition(all), presence: presence)
         }
     }
@@ -47,7 +52,7 @@ extension PredicateExpressions.SequenceAllSatisfy: PredicateTranslating {
 
 extension PredicateExpressions.Filter: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
-        switch try Members(sequence, variable.key, filter, &translator) {
+        switch try Members(sequence, variable: variable.key, where: filter, in: &translator) {
         case .constants(let conditions): return Translation(.filtered(conditions))
         case .collection(let collection, let presence, let name, let condition):
             let subquery = NSExpression(forSubquery: collection, usingIteratorVariable: name, predicate: condition)
@@ -101,9 +106,9 @@ private enum Members {
 
     init(
         _ sequence: some PredicateExpression,
-        _ variable: PredicateExpressions.VariableID,
-        _ test: some PredicateExpression,
-        _ translator: inout PredicateTranslator
+        variable: PredicateExpressions.VariableID,
+        where test: some PredicateExpression,
+        in translator: inout PredicateTranslator
     ) throws {
         let source = try translator.translate(sequence)
         if let constant = source.constant {
@@ -130,13 +135,13 @@ extension Conditions {
     /// Compares the number of members that satisfy a condition with zero.
     fileprivate static func count(
         of collection: NSExpression,
-        _ variable: String,
-        _ condition: NSPredicate,
-        _ operation: NSComparisonPredicate.Operator
+        variable: String,
+        where condition: NSPredicate,
+        compared operation: NSComparisonPredicate.Operator
     ) -> NSPredicate {
         let subquery = NSExpression(forSubquery: collection, usingIteratorVariable: variable, predicate: condition)
         let count = PredicateTranslator.path("@count", behind: subquery)
-        return compare(count, operation, NSExpression(forConstantValue: 0))
+        return compare(count, operation, to: NSExpression(forConstantValue: 0))
     }
 }
 
@@ -166,8 +171,8 @@ extension NSPredicate {
         return Conditions.compare(
             PredicateTranslator.path(path, behind: collection),
             comparison.predicateOperatorType,
-            comparison.rightExpression,
-            comparison.options,
+            to: comparison.rightExpression,
+            options: comparison.options,
             modifier: modifier
         )
     }

@@ -38,7 +38,7 @@ extension PredicateTranslator {
         return .value(
             choices.reduce(otherwise) { rest, choice in
                 NSExpression(
-                    forConditional: Conditions.compare(key, .equalTo, choice.0),
+                    forConditional: Conditions.compare(key, .equalTo, to: choice.0),
                     trueExpression: choice.1,
                     falseExpression: rest
                 )

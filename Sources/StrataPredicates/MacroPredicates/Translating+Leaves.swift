@@ -57,8 +57,8 @@ extension PredicateExpressions.KeyPath: PredicateTranslating {
         case .collectionIsEmpty:
             let isEmpty =
                 isText
-                ? Conditions.compare(collection, .equalTo, NSExpression(forConstantValue: ""))
-                : Conditions.compare(count, .equalTo, NSExpression(forConstantValue: 0))
+                ? Conditions.compare(collection, .equalTo, to: NSExpression(forConstantValue: ""))
+                : Conditions.compare(count, .equalTo, to: NSExpression(forConstantValue: 0))
             return Translation(.condition(isEmpty), presence: owner.presence)
         case .collectionFirst where !isText: return Translation(member(collection, .first), presence: owner.presence)
         case .bidirectionalCollectionLast where !isText:

@@ -122,7 +122,12 @@ struct Operands {
         if let simple = try comparingDefault(operation, options) { return simple }
         return Conditions.all([
             left.presence, right.presence,
-            Conditions.compare(try left.plainExpression(), operation, try right.plainExpression(), options),
+            Conditions.compare(
+                try left.plainExpression(),
+                operation,
+                to: try right.plainExpression(),
+                options: options
+            ),
         ])
     }
 
@@ -135,8 +140,8 @@ struct Operands {
             let constant = right.constant, let constant
         else { return nil }
         let other = NSExpression(forConstantValue: constant)
-        let known = Conditions.compare(NSExpression(forConstantValue: fallback), operation, other, options)
-        let comparison = Conditions.compare(value, operation, other, options)
+        let known = Conditions.compare(NSExpression(forConstantValue: fallback), operation, to: other, options: options)
+        let comparison = Conditions.compare(value, operation, to: other, options: options)
         if known.evaluate(with: nil) {
             return Conditions.any([comparison, Conditions.not(Conditions.isPresent(value))])
         }
@@ -167,7 +172,7 @@ private struct Equality {
         return Conditions.compare(
             try left.expression(),
             isEqual ? .equalTo : .notEqualTo,
-            try right.expression()
+            to: try right.expression()
         )
     }
 
@@ -177,7 +182,7 @@ private struct Equality {
         guard let constant else {
             guard operand.constant == nil else { return nil }
             if case .value(let expression) = operand.form, operand.presence == nil {
-                return Conditions.compare(expression, .equalTo, NSExpression(forConstantValue: nil))
+                return Conditions.compare(expression, .equalTo, to: NSExpression(forConstantValue: nil))
             }
             return Conditions.not(operand.isPresent())
         }

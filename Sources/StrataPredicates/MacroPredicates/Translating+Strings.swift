@@ -33,7 +33,7 @@ extension PredicateExpressions.StringContainsRegex: PredicateTranslating {
         let matches = Conditions.compare(
             try text.plainExpression(),
             .matches,
-            NSExpression(forConstantValue: pattern)
+            to: NSExpression(forConstantValue: pattern)
         )
         return .condition(Conditions.all([text.presence, matches]))
     }

@@ -99,13 +99,13 @@ struct Translation {
             if let constantTruth { return NSPredicate(value: constantTruth) }
             return Conditions.all([
                 presence,
-                Conditions.compare(expression, .equalTo, NSExpression(forConstantValue: NSNumber(value: true))),
+                Conditions.compare(expression, .equalTo, to: NSExpression(forConstantValue: NSNumber(value: true))),
             ])
         default:
             return Conditions.compare(
                 try expression(),
                 .equalTo,
-                NSExpression(forConstantValue: NSNumber(value: true))
+                to: NSExpression(forConstantValue: NSNumber(value: true))
             )
         }
     }
@@ -134,11 +134,11 @@ struct Interval {
     /// Whether a value is in the range.
     func contains(_ value: NSExpression) -> NSPredicate {
         if let lower, let upper, includesUpper {
-            return Conditions.compare(value, .between, NSExpression(forAggregate: [lower, upper]))
+            return Conditions.compare(value, .between, to: NSExpression(forAggregate: [lower, upper]))
         }
         return Conditions.all([
-            lower.map { Conditions.compare(value, .greaterThanOrEqualTo, $0) },
-            upper.map { Conditions.compare(value, includesUpper ? .lessThanOrEqualTo : .lessThan, $0) },
+            lower.map { Conditions.compare(value, .greaterThanOrEqualTo, to: $0) },
+            upper.map { Conditions.compare(value, includesUpper ? .lessThanOrEqualTo : .lessThan, to: $0) },
         ])
     }
 }
@@ -157,6 +157,6 @@ struct StringOrder {
             case .orderedSame: .equalTo
             case .orderedDescending: .greaterThan
             }
-        return Conditions.compare(left, operation, right, options)
+        return Conditions.compare(left, operation, to: right, options: options)
     }
 }

@@ -47,14 +47,14 @@ private struct OperandPair {
     private let folding: StringFolding
 
     init(comparison: NSComparisonPredicate, right: ResolvedOperand, resolver: PredicateResolver) {
-        self.init(comparison, right, resolver, StringFolding(comparison.options))
+        self.init(comparison, right: right, resolver: resolver, folding: StringFolding(comparison.options))
     }
 
     private init(
         _ comparison: NSComparisonPredicate,
-        _ right: ResolvedOperand,
-        _ resolver: PredicateResolver,
-        _ folding: StringFolding
+        right: ResolvedOperand,
+        resolver: PredicateResolver,
+        folding: StringFolding
     ) {
         self.comparison = comparison
         self.right = right
@@ -69,9 +69,18 @@ private struct OperandPair {
 
     func condition(_ left: ResolvedOperand) throws -> ResolvedCondition {
         switch comparison.predicateOperatorType {
-        case .in: return try containsAny(right, comparison.rightExpression, try value(left, comparison.leftExpression))
+        case .in:
+            return try containsAny(
+                right,
+                from: comparison.rightExpression,
+                member: try value(left, comparison.leftExpression)
+            )
         case .contains:
-            return try containsAny(left, comparison.leftExpression, try value(right, comparison.rightExpression))
+            return try containsAny(
+                left,
+                from: comparison.leftExpression,
+                member: try value(right, comparison.rightExpression)
+            )
         case .between: return try between(try value(left, comparison.leftExpression))
         default: break
         }
@@ -80,14 +89,14 @@ private struct OperandPair {
         switch comparison.predicateOperatorType {
         case .equalTo: return try equal(left, right)
         case .notEqualTo: return try equal(left, right).negated
-        case .lessThan: return try order(left, .less, right)
-        case .lessThanOrEqualTo: return try order(left, .lessOrEqual, right)
-        case .greaterThan: return try order(left, .greater, right)
-        case .greaterThanOrEqualTo: return try order(left, .greaterOrEqual, right)
-        case .beginsWith: return try string(left, .beginsWith, right)
-        case .endsWith: return try string(left, .endsWith, right)
-        case .like: return try string(left, .like, right)
-        case .matches: return try string(left, .matches, right)
+        case .lessThan: return try order(left, .less, than: right)
+        case .lessThanOrEqualTo: return try order(left, .lessOrEqual, than: right)
+        case .greaterThan: return try order(left, .greater, than: right)
+        case .greaterThanOrEqualTo: return try order(left, .greaterOrEqual, than: right)
+        case .beginsWith: return try string(left, .beginsWith, pattern: right)
+        case .endsWith: return try string(left, .endsWith, pattern: right)
+        case .like: return try string(left, .like, pattern: right)
+        case .matches: return try string(left, .matches, pattern: right)
         case .in, .contains, .between, .customSelector: return .constant(false)
         }
     }
@@ -104,7 +113,7 @@ private struct OperandPair {
         case (.in, .list), (.in, .setOperation): try checkPairs(.constants(members), right)
         default: return nil
         }
-        return try exists(right, comparison.rightExpression) { try isMember($0, members) }
+        return try exists(right, from: comparison.rightExpression) { try isMember($0, members) }
     }
 
     /// Refuses to compare each of many values with each of many others, or with costly ones, unless a set does it.
@@ -167,7 +176,7 @@ private struct OperandPair {
     private func order(
         _ left: ResolvedExpression,
         _ operation: ResolvedComparison.Operator,
-        _ right: ResolvedExpression
+        than right: ResolvedExpression
     ) throws -> ResolvedCondition {
         try checkTypes(left, right)
         try checkOrder(left)
@@ -220,17 +229,17 @@ private struct OperandPair {
     /// The searched value is in the tree once for each member of the collection, even if it is costly to compute.
     private func containsAny(
         _ container: ResolvedOperand,
-        _ source: NSExpression,
-        _ member: ResolvedExpression
+        from source: NSExpression,
+        member: ResolvedExpression
     ) throws -> ResolvedCondition {
         try checkPairs(.scalar(member), container)
-        return try contains(container, source, member)
+        return try contains(container, from: source, member: member)
     }
 
     private func contains(
         _ container: ResolvedOperand,
-        _ source: NSExpression,
-        _ member: ResolvedExpression
+        from source: NSExpression,
+        member: ResolvedExpression
     ) throws -> ResolvedCondition {
         switch container {
         case .constants(let members): return try isMember(member, members)
@@ -239,16 +248,23 @@ private struct OperandPair {
         case .setOperation(let operation, let first, let second) where operation != .union && !folding.isEmpty:
             // The set contains exact values. Only afterwards the member is searched with folding.
             try checkPairs(first, second)
-            return try exists(first, source) { element in
-                let isKept = try exact.contains(second, source, element)
+            return try exists(first, from: source) { element in
+                let isKept = try exact.contains(second, from: source, member: element)
                 return .all([try equal(member, element), operation == .minus ? isKept.negated : isKept])
             }
         case .setOperation(.union, let first, let second):
-            return .any([try contains(first, source, member), try contains(second, source, member)])
+            return .any([
+                try contains(first, from: source, member: member), try contains(second, from: source, member: member),
+            ])
         case .setOperation(.intersect, let first, let second):
-            return .all([try contains(first, source, member), try contains(second, source, member)])
+            return .all([
+                try contains(first, from: source, member: member), try contains(second, from: source, member: member),
+            ])
         case .setOperation(.minus, let first, let second):
-            return .all([try contains(first, source, member), try contains(second, source, member).negated])
+            return .all([
+                try contains(first, from: source, member: member),
+                try contains(second, from: source, member: member).negated,
+            ])
         case .scalar(let text):
             guard text.type.isText || text.type == .null else {
                 throw resolver.failure(
@@ -257,26 +273,28 @@ private struct OperandPair {
                     keyPath: keyPath
                 )
             }
-            return try string(text, .contains, member)
+            return try string(text, .contains, pattern: member)
         }
     }
 
     /// The condition that an element of a collection satisfies a condition.
     private func exists(
         _ container: ResolvedOperand,
-        _ source: NSExpression,
-        _ condition: (ResolvedExpression) throws -> ResolvedCondition
+        from source: NSExpression,
+        where condition: (ResolvedExpression) throws -> ResolvedCondition
     ) throws -> ResolvedCondition {
         switch container {
         case .constants(let members): return .any(try members.values.map { try condition(.constant($0)) })
         case .list(let values): return .any(try values.map(condition))
         case .members(let members): return members.exists(try condition(members.element))
         case .setOperation(.union, let first, let second):
-            return .any([try exists(first, source, condition), try exists(second, source, condition)])
+            return .any([
+                try exists(first, from: source, where: condition), try exists(second, from: source, where: condition),
+            ])
         case .setOperation(let operation, let first, let second):
             try checkPairs(first, second)
-            return try exists(first, source) { element in
-                let isKept = try exact.contains(second, source, element)
+            return try exists(first, from: source) { element in
+                let isKept = try exact.contains(second, from: source, member: element)
                 return .all([try condition(element), operation == .minus ? isKept.negated : isKept])
             }
         case .scalar:
@@ -313,7 +331,7 @@ private struct OperandPair {
     private func string(
         _ text: ResolvedExpression,
         _ test: StringMatcher.Test,
-        _ pattern: ResolvedExpression
+        pattern: ResolvedExpression
     ) throws -> ResolvedCondition {
         for operand in [text, pattern] where !operand.type.isText && operand.type != .null {
             throw resolver.failure(

@@ -56,8 +56,8 @@ extension ResolvedOperand {
     /// The result of a set operation if both sides are constants.
     static func combining(
         _ operation: SetOperation,
-        _ first: ResolvedOperand,
-        _ second: ResolvedOperand
+        of first: ResolvedOperand,
+        and second: ResolvedOperand
     ) -> ResolvedOperand {
         guard case .constants(let members) = first, case .constants(let others) = second else {
             return .setOperation(operation, first, second)

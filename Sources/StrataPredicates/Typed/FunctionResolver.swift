@@ -2,8 +2,8 @@
 enum FunctionResolver {
     static func resolve(
         _ function: PredefinedFunction,
-        _ arguments: [NSExpression],
-        _ resolver: inout PredicateResolver
+        of arguments: [NSExpression],
+        in resolver: inout PredicateResolver
     ) throws -> ResolvedOperand {
         if let problem = function.arityProblem(count: arguments.count) {
             throw resolver.failure(.invalidConstant, problem)
@@ -13,7 +13,9 @@ enum FunctionResolver {
         {
             return .constants(ConstantMembers(modes))
         }
-        if function.isCollectionFunction { return .scalar(try collectionFunction(function, arguments, &resolver)) }
+        if function.isCollectionFunction {
+            return .scalar(try collectionFunction(function, of: arguments, in: &resolver))
+        }
         if function == .index { return .scalar(try index(arguments, &resolver)) }
         if function == .cast, let cast = try entityCast(arguments, &resolver) { return cast }
         let operands = try arguments.map { try resolver.scalar(resolver.operand($0), $0) }
@@ -36,21 +38,22 @@ enum FunctionResolver {
     ) throws -> ResolvedType {
         let types = operands.map(\.type)
         switch function {
-        case .add, .subtract, .multiply, .divide, .modulus, .power: return try arithmetic(function, types, resolver)
+        case .add, .subtract, .multiply, .divide, .modulus, .power:
+            return try arithmetic(function, of: types, in: resolver)
         case .bitwiseAnd, .bitwiseOr, .bitwiseXor, .leftShift, .rightShift, .onesComplement, .randomBelow:
-            try require(types, function, resolver, "numbers") { $0.isNumeric }
+            try require(types, of: function, in: resolver, toBe: "numbers") { $0.isNumeric }
             return .integer
         case .sqrt, .log, .ln, .exp:
-            try require(types, function, resolver, "a number") { $0.isNumeric }
+            try require(types, of: function, in: resolver, toBe: "a number") { $0.isNumeric }
             return .double
         case .floor, .ceiling, .abs, .trunc:
-            try require(types, function, resolver, "a number") { $0.isNumeric }
+            try require(types, of: function, in: resolver, toBe: "a number") { $0.isNumeric }
             return types[0] == .bool ? .integer : types[0]
         case .uppercase, .lowercase, .canonical:
-            try require(types, function, resolver, "a string") { $0.isText }
+            try require(types, of: function, in: resolver, toBe: "a string") { $0.isText }
             return .string
         case .length:
-            try require(types, function, resolver, "a string or data") { $0.isText || $0 == .data }
+            try require(types, of: function, in: resolver, toBe: "a string or data") { $0.isText || $0 == .data }
             return .integer
         case .random: return .integer
         case .now: return .date
@@ -62,8 +65,8 @@ enum FunctionResolver {
 
     private static func arithmetic(
         _ function: PredefinedFunction,
-        _ types: [ResolvedType],
-        _ resolver: PredicateResolver
+        of types: [ResolvedType],
+        in resolver: PredicateResolver
     ) throws -> ResolvedType {
         if function == .add || function == .subtract, types.contains(.date) {
             switch (types[0], types[1]) {
@@ -73,7 +76,7 @@ enum FunctionResolver {
             default: break
             }
         }
-        try require(types, function, resolver, "numbers") { $0.isNumeric }
+        try require(types, of: function, in: resolver, toBe: "numbers") { $0.isNumeric }
         if function == .modulus { return .integer }
         if function == .power { return .double }
         let areIntegers = types.allSatisfy { $0 == .integer || $0 == .bool }
@@ -136,10 +139,10 @@ enum FunctionResolver {
 
     private static func require(
         _ types: [ResolvedType],
-        _ function: PredefinedFunction,
-        _ resolver: PredicateResolver,
-        _ expected: String,
-        _ test: (ResolvedType) -> Bool
+        of function: PredefinedFunction,
+        in resolver: PredicateResolver,
+        toBe expected: String,
+        where test: (ResolvedType) -> Bool
     ) throws {
         guard let wrong = types.first(where: { $0 != .null && !test($0) }) else { return }
         throw resolver.failure(
@@ -152,8 +155,8 @@ enum FunctionResolver {
 
     static func aggregate(
         _ function: PredefinedFunction,
-        _ collection: ResolvedCollection,
-        _ element: ResolvedExpression?
+        over collection: ResolvedCollection,
+        of element: ResolvedExpression?
     ) -> ResolvedExpression {
         .aggregate(
             ResolvedAggregate(
@@ -189,20 +192,25 @@ enum FunctionResolver {
 
     private static func collectionFunction(
         _ function: PredefinedFunction,
-        _ arguments: [NSExpression],
-        _ resolver: inout PredicateResolver
+        of arguments: [NSExpression],
+        in resolver: inout PredicateResolver
     ) throws -> ResolvedExpression {
         guard arguments.count == 1 else {
             let operands = try arguments.map { try resolver.scalar(resolver.operand($0), $0) }
-            return try list(function, operands, resolver)
+            return try list(function, of: operands, in: resolver)
         }
         switch try resolver.operand(arguments[0]) {
         case .constants(let members): return .constant(function.aggregate(members.values))
-        case .list(let operands): return try list(function, operands, resolver)
-        case .members(let members): return try overMembers(function, members, arguments[0], resolver)
+        case .list(let operands): return try list(function, of: operands, in: resolver)
+        case .members(let members): return try overMembers(function, members, from: arguments[0], in: resolver)
         case .setOperation: throw resolver.failure(.unsupported, "A store cannot compute with the set \(arguments[0]).")
         case .scalar(let operand):
-            return try overRows(function, resolver.scalar(.scalar(operand), arguments[0]), arguments[0], resolver)
+            return try overRows(
+                function,
+                resolver.scalar(.scalar(operand), arguments[0]),
+                from: arguments[0],
+                in: resolver
+            )
         }
     }
 
@@ -211,8 +219,8 @@ enum FunctionResolver {
 
     private static func list(
         _ function: PredefinedFunction,
-        _ operands: [ResolvedExpression],
-        _ resolver: PredicateResolver
+        of operands: [ResolvedExpression],
+        in resolver: PredicateResolver
     ) throws -> ResolvedExpression {
         guard function != .mode else { throw resolver.failure(.unsupported, "A store cannot evaluate mode:.") }
         for operand in operands { try check(operand, for: function, resolver) }
@@ -245,8 +253,8 @@ enum FunctionResolver {
     private static func overMembers(
         _ function: PredefinedFunction,
         _ members: ResolvedMembers,
-        _ source: NSExpression,
-        _ resolver: PredicateResolver
+        from source: NSExpression,
+        in resolver: PredicateResolver
     ) throws -> ResolvedExpression {
         guard members.levels.count == 1, function != .mode else {
             throw resolver.failure(
@@ -255,16 +263,16 @@ enum FunctionResolver {
                 keyPath: source.description
             )
         }
-        if function == .count { return aggregate(function, members.levels[0], nil) }
+        if function == .count { return aggregate(function, over: members.levels[0], of: nil) }
         try check(members.element, for: function, resolver, keyPath: source.description)
-        return aggregate(function, members.levels[0], members.element)
+        return aggregate(function, over: members.levels[0], of: members.element)
     }
 
     private static func overRows(
         _ function: PredefinedFunction,
         _ operand: ResolvedExpression,
-        _ source: NSExpression,
-        _ resolver: PredicateResolver
+        from source: NSExpression,
+        in resolver: PredicateResolver
     ) throws -> ResolvedExpression {
         guard resolver.allowsRowAggregates, [.count, .sum, .average, .min, .max].contains(function) else {
             throw resolver.failure(
@@ -286,7 +294,7 @@ enum FunctionResolver {
         case (.constants(let members), let position?):
             return .constant(PredefinedFunction.index.apply([.collection(members.values), position]))
         case (.members(let members), .string(IndexSymbol.size.rawValue)?) where members.levels.count == 1:
-            return aggregate(.count, members.levels[0], nil)
+            return aggregate(.count, over: members.levels[0], of: nil)
         default:
             throw resolver.failure(.unsupported, "A store cannot take a member of \(arguments[0]) by its index.")
         }

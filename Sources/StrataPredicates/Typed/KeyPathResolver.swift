@@ -15,10 +15,12 @@ enum KeyPathResolver {
             )
         }
         while let key = keys.popFirst() {
-            if key.first == "@" { return try aggregate(String(key), of: current, rest: keys, path, &resolver) }
+            if key.first == "@" {
+                return try aggregate(String(key), of: current, rest: keys, path: path, in: &resolver)
+            }
             switch key {
             case "self", "SELF", "objectID": continue
-            default: current = try step(String(key), &keys, from: current, path, &resolver)
+            default: current = try step(String(key), rest: &keys, from: current, of: path, in: &resolver)
             }
         }
         return current
@@ -31,12 +33,12 @@ enum KeyPathResolver {
 
     private static func step(
         _ key: String,
-        _ keys: inout ArraySlice<Substring>,
+        rest keys: inout ArraySlice<Substring>,
         from current: ResolvedOperand,
-        _ path: String,
-        _ resolver: inout PredicateResolver
+        of path: String,
+        in resolver: inout PredicateResolver
     ) throws -> ResolvedOperand {
-        let object = try objectPath(current, key, path, resolver)
+        let object = try objectPath(current, key: key, of: path, in: resolver)
         let schema = resolver.schema(of: object)
         if key == "entity", schema.predicateEntityNumber > 0, schema.predicateProperty(named: key) == nil {
             return replacing(current, .attribute(object, .entity))
@@ -93,9 +95,9 @@ enum KeyPathResolver {
     /// The object to which the next property belongs.
     private static func objectPath(
         _ current: ResolvedOperand,
-        _ key: String,
-        _ path: String,
-        _ resolver: PredicateResolver
+        key: String,
+        of path: String,
+        in resolver: PredicateResolver
     ) throws -> ResolvedPath {
         switch current {
         case .scalar(.object(let object)): return object
@@ -126,8 +128,8 @@ enum KeyPathResolver {
         _ name: String,
         of current: ResolvedOperand,
         rest: ArraySlice<Substring>,
-        _ path: String,
-        _ resolver: inout PredicateResolver
+        path: String,
+        in resolver: inout PredicateResolver
     ) throws -> ResolvedOperand {
         guard let function = functions[name] else {
             throw resolver.failure(
@@ -152,7 +154,7 @@ enum KeyPathResolver {
             guard rest.isEmpty else {
                 throw resolver.failure(.unknownKey, "Nothing can follow @count in a key path.", keyPath: path)
             }
-            return .scalar(FunctionResolver.aggregate(function, level, nil))
+            return .scalar(FunctionResolver.aggregate(function, over: level, of: nil))
         }
         let inner = try resolve(
             rest.joined(separator: "."),
@@ -163,6 +165,6 @@ enum KeyPathResolver {
             throw resolver.failure(.toManyNotAllowed, "A to-many key is not allowed behind \(name).", keyPath: path)
         }
         try FunctionResolver.check(element, for: function, resolver, keyPath: path)
-        return .scalar(FunctionResolver.aggregate(function, level, element))
+        return .scalar(FunctionResolver.aggregate(function, over: level, of: element))
     }
 }

@@ -151,7 +151,7 @@ package struct PredicateResolver {
         return variableSchemas.count - 1
     }
 
-    mutating func withScope<Result>(_ name: String, _ variable: Int, _ body: (inout Self) throws -> Result) throws
+    mutating func withScope<Result>(_ name: String, of variable: Int, _ body: (inout Self) throws -> Result) throws
         -> Result
     {
         scopes.append((name, variable))

@@ -65,11 +65,11 @@ extension ResolvedCollection {
     }
 }
 
-private func same<Part>(_ left: [Part], _ right: [Part], _ test: (Part, Part) -> Bool) -> Bool {
+private func same<Part>(_ left: [Part], _ right: [Part], by test: (Part, Part) -> Bool) -> Bool {
     left.count == right.count && zip(left, right).allSatisfy(test)
 }
 
-private func same<Part>(_ left: Part?, _ right: Part?, _ test: (Part, Part) -> Bool) -> Bool {
+private func same<Part>(_ left: Part?, _ right: Part?, by test: (Part, Part) -> Bool) -> Bool {
     switch (left, right) {
     case (nil, nil): true
     case (let left?, let right?): test(left, right)

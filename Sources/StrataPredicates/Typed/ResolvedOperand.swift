@@ -85,13 +85,15 @@ extension PredicateResolver {
             guard let function = PredefinedFunction(rawValue: name) else {
                 throw failure(.unsupported, "There is no function \(name).")
             }
-            return try FunctionResolver.resolve(function, arguments, &self)
-        case .function(let name, let target?, let arguments): return try method(name, target, arguments)
+            return try FunctionResolver.resolve(function, of: arguments, in: &self)
+        case .function(let name, let target?, let arguments): return try method(name, of: target, arguments: arguments)
         case .setOperation(let operation, let left, let right):
-            return .combining(operation, try operand(left), try operand(right))
-        case .subquery(let source, let name, let predicate): return try subquery(source, name, predicate)
+            return .combining(operation, of: try operand(left), and: try operand(right))
+        case .subquery(let source, let name, let predicate):
+            return try subquery(of: source, variable: name, where: predicate)
         case .aggregate(let members): return try aggregate(members)
-        case .conditional(let predicate, let first, let second): return try conditional(predicate, first, second)
+        case .conditional(let predicate, let first, let second):
+            return try conditional(if: predicate, then: first, else: second)
         case .anyKey: throw failure(.unsupported, "ANYKEY cannot be evaluated by a store.")
         case .block: throw failure(.unsupported, "A block expression cannot be evaluated by a store.")
         // The value of a subclass does not depend on the row; that of a fetch request, for instance, is its result.
@@ -154,9 +156,9 @@ extension PredicateResolver {
     }
 
     private mutating func conditional(
-        _ predicate: NSPredicate,
-        _ first: NSExpression,
-        _ second: NSExpression
+        if predicate: NSPredicate,
+        then first: NSExpression,
+        else second: NSExpression
     ) throws -> ResolvedOperand {
         let test = try condition(predicate)
         let left = try scalar(operand(first), first)
@@ -172,22 +174,22 @@ extension PredicateResolver {
     }
 
     private mutating func subquery(
-        _ source: NSExpression,
-        _ name: String,
-        _ predicate: NSPredicate
+        of source: NSExpression,
+        variable name: String,
+        where predicate: NSPredicate
     ) throws -> ResolvedOperand {
         guard case .members(var members) = try operand(source), let level = members.plainLevel else {
             throw failure(.collectionNeeded, "SUBQUERY needs a to-many relationship, not \(source).")
         }
-        let test = try withScope(name, level.variable) { try $0.condition(predicate) }
+        let test = try withScope(name, of: level.variable) { try $0.condition(predicate) }
         members.levels[members.levels.count - 1].filter = ResolvedCondition.all([level.filter ?? .constant(true), test])
         return .members(members)
     }
 
     private mutating func method(
         _ name: String,
-        _ target: NSExpression,
-        _ arguments: [NSExpression]
+        of target: NSExpression,
+        arguments: [NSExpression]
     ) throws -> ResolvedOperand {
         guard name == KeyPathFunction.name || name == "valueForKey:", let path = KeyPathFunction.path(of: arguments)
         else {

@@ -60,7 +60,8 @@ package struct ResolvedSort: Sendable {
         guard let comparison = SortComparison(selector) else {
             throw failure(.unsupported, "Unsupported NSSortDescriptor selector: \(selector).")
         }
-        let expression = try descriptor.key.flatMap { known[$0] } ?? self.expression(descriptor, schema, failure)
+        let expression =
+            try descriptor.key.flatMap { known[$0] } ?? self.expression(of: descriptor, in: schema, failure: failure)
         if expression.type == .transformable || expression.type == .entity {
             throw failure(.incompatibleTypes, "There is no order between values of type \(expression.type).")
         }
@@ -74,9 +75,9 @@ package struct ResolvedSort: Sendable {
     }
 
     private static func expression(
-        _ descriptor: NSSortDescriptor,
-        _ schema: any PredicateSchema,
-        _ failure: (PredicateResolutionError.Reason, String) -> PredicateResolutionError
+        of descriptor: NSSortDescriptor,
+        in schema: any PredicateSchema,
+        failure: (PredicateResolutionError.Reason, String) -> PredicateResolutionError
     ) throws -> ResolvedExpression {
         let source = descriptor.key.map { NSExpression(forKeyPath: $0) } ?? NSExpression.expressionForEvaluatedObject()
         let (expression, variableCount) = try PredicateResolver.resolve(source, schema: schema)

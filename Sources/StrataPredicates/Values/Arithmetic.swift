@@ -15,7 +15,7 @@ package enum Arithmetic {
             return overflow ? .double(Double(left) + Double(right)) : .int(result)
         case (.date(let date), _): return rhs.doubleValue.map { .date(date + $0) } ?? .null
         case (_, .date(let date)): return lhs.doubleValue.map { .date(date + $0) } ?? .null
-        default: return doubles(lhs, rhs, +)
+        default: return doubles(lhs, rhs, by: +)
         }
     }
 
@@ -26,19 +26,19 @@ package enum Arithmetic {
             return overflow ? .double(Double(left) - Double(right)) : .int(result)
         case (.date(let left), .date(let right)): return .number(left - right)
         case (.date(let date), _): return rhs.doubleValue.map { .date(date - $0) } ?? .null
-        default: return doubles(lhs, rhs, -)
+        default: return doubles(lhs, rhs, by: -)
         }
     }
 
     package static func multiply(_ lhs: PredicateValue, _ rhs: PredicateValue) -> PredicateValue {
-        guard case .int(let left) = lhs, case .int(let right) = rhs else { return doubles(lhs, rhs, *) }
+        guard case .int(let left) = lhs, case .int(let right) = rhs else { return doubles(lhs, rhs, by: *) }
         let (result, overflow) = left.multipliedReportingOverflow(by: right)
         return overflow ? .double(Double(left) * Double(right)) : .int(result)
     }
 
     package static func divide(_ lhs: PredicateValue, _ rhs: PredicateValue) -> PredicateValue {
         guard let divisor = rhs.doubleValue, divisor != 0 else { return .null }
-        guard case .int(let left) = lhs, case .int(let right) = rhs else { return doubles(lhs, rhs, /) }
+        guard case .int(let left) = lhs, case .int(let right) = rhs else { return doubles(lhs, rhs, by: /) }
         let (result, overflow) = left.dividedReportingOverflow(by: right)
         return overflow ? .double(Double(left) / Double(right)) : .int(result)
     }
@@ -52,21 +52,21 @@ package enum Arithmetic {
     }
 
     package static func power(_ lhs: PredicateValue, _ rhs: PredicateValue) -> PredicateValue {
-        doubles(lhs, rhs, pow)
+        doubles(lhs, rhs, by: pow)
     }
 
     package static func bitwise(
         _ lhs: PredicateValue,
         _ rhs: PredicateValue,
-        _ operation: (Int64, Int64) -> Int64
+        by operation: (Int64, Int64) -> Int64
     ) -> PredicateValue {
-        integers(lhs, rhs, operation)
+        integers(lhs, rhs, by: operation)
     }
 
     private static func doubles(
         _ lhs: PredicateValue,
         _ rhs: PredicateValue,
-        _ operation: (Double, Double) -> Double
+        by operation: (Double, Double) -> Double
     ) -> PredicateValue {
         guard let left = lhs.doubleValue, let right = rhs.doubleValue else { return .null }
         return .number(operation(left, right))
@@ -75,7 +75,7 @@ package enum Arithmetic {
     private static func integers(
         _ lhs: PredicateValue,
         _ rhs: PredicateValue,
-        _ operation: (Int64, Int64) -> Int64?
+        by operation: (Int64, Int64) -> Int64?
     ) -> PredicateValue {
         guard let left = lhs.integerValue, let right = rhs.integerValue else { return .null }
         return operation(left, right).map { .int($0) } ?? .null

@@ -11,22 +11,22 @@ package enum ScalarComparison {
     package static func holds(
         _ lhs: PredicateValue,
         _ type: NSComparisonPredicate.Operator,
-        _ rhs: PredicateValue,
+        against rhs: PredicateValue,
         folding: StringFolding
     ) throws -> Bool {
         switch type {
         case .equalTo: lhs.isEqual(to: rhs, folding: folding)
         case .notEqualTo: !lhs.isEqual(to: rhs, folding: folding)
-        case .lessThan: try order(lhs, rhs, folding) { $0 < 0 }
-        case .lessThanOrEqualTo: try order(lhs, rhs, folding) { $0 <= 0 }
-        case .greaterThan: try order(lhs, rhs, folding) { $0 > 0 }
-        case .greaterThanOrEqualTo: try order(lhs, rhs, folding) { $0 >= 0 }
-        case .beginsWith: try match(lhs, .beginsWith, rhs, folding)
-        case .endsWith: try match(lhs, .endsWith, rhs, folding)
-        case .contains: try match(lhs, .contains, rhs, folding)
-        case .in: try match(rhs, .contains, lhs, folding)
-        case .like: try match(lhs, .like, rhs, folding)
-        case .matches: try match(lhs, .matches, rhs, folding)
+        case .lessThan: try order(lhs, rhs, folding: folding) { $0 < 0 }
+        case .lessThanOrEqualTo: try order(lhs, rhs, folding: folding) { $0 <= 0 }
+        case .greaterThan: try order(lhs, rhs, folding: folding) { $0 > 0 }
+        case .greaterThanOrEqualTo: try order(lhs, rhs, folding: folding) { $0 >= 0 }
+        case .beginsWith: try match(lhs, .beginsWith, pattern: rhs, folding: folding)
+        case .endsWith: try match(lhs, .endsWith, pattern: rhs, folding: folding)
+        case .contains: try match(lhs, .contains, pattern: rhs, folding: folding)
+        case .in: try match(rhs, .contains, pattern: lhs, folding: folding)
+        case .like: try match(lhs, .like, pattern: rhs, folding: folding)
+        case .matches: try match(lhs, .matches, pattern: rhs, folding: folding)
         case .between, .customSelector: throw PredicateEvaluationError("\(type) is no comparison of two single values")
         }
     }
@@ -34,8 +34,8 @@ package enum ScalarComparison {
     private static func order(
         _ lhs: PredicateValue,
         _ rhs: PredicateValue,
-        _ folding: StringFolding,
-        _ test: (Int) -> Bool
+        folding: StringFolding,
+        where test: (Int) -> Bool
     ) throws -> Bool {
         if lhs.isNull || rhs.isNull { return false }
         guard let order = lhs.order(rhs, folding: folding) else {
@@ -47,8 +47,8 @@ package enum ScalarComparison {
     private static func match(
         _ text: PredicateValue,
         _ test: StringMatcher.Test,
-        _ pattern: PredicateValue,
-        _ folding: StringFolding
+        pattern: PredicateValue,
+        folding: StringFolding
     ) throws -> Bool {
         if text.isNull || pattern.isNull { return false }
         guard case .string(let text) = text, case .string(let pattern) = pattern else {

@@ -121,7 +121,7 @@ package struct BatchInsertion {
         if let count = rows.count { making?.expect(count) }
         var counter = RowCounter(making)
         while let given = try nextRow() {
-            if let control, control.isCancelled { throw CancellationError() }
+            try control?.cancellation.check()
             try body(given)
             counter.count()
         }

@@ -29,7 +29,7 @@ package struct SchemaMigration: Sendable {
 
     /// Whether a store has the source version, judged by the version hashes in its metadata.
     package func starts(at stored: [String: Data]) -> Bool {
-        source.current(stored) == hashes(source, sourceConfiguration)
+        source.hashesByPresentRule(of: stored) == hashes(source, sourceConfiguration)
     }
 
     /// The version hashes of the entities that the store holds afterwards.

@@ -3,20 +3,19 @@ import Synchronization
 
 /// Lets other threads stop and follow a fetch while a store reads for it.
 ///
-/// Any thread may call any member. `report` is called with no lock held. A handler that stops the store may be called
-/// under the lock: it must return at once, and must not use the control.
+/// Any thread may call any member. `report` is called with no lock held.
 public final class FetchControl: Sendable {
     /// Receives the progress: the number of rows so far, and the number that there will be, if that is known.
     package typealias Report = @Sendable (_ read: Int, _ expected: Int?) -> Void
 
     private struct State {
-        var stop: (@Sendable () -> Void)?
         var read = 0
         var expected: Int?
         var isCounting = false
     }
 
-    private let flag = Atomic(false)
+    /// Stops the fetch.
+    package let cancellation: Cancellation
     private let state: Locked<State>
     private let report: Report?
     private let estimate: Int?
@@ -31,41 +30,14 @@ public final class FetchControl: Sendable {
     /// Makes the control of one fetch.
     ///
     /// - Parameters:
+    ///   - cancellation: Stops the fetch.
     ///   - estimate: The number of rows to expect; `nil` lets the store count them, if there is a `report`.
     ///   - report: Called now and then on the reading thread.
-    package init(estimate: Int? = nil, report: Report? = nil) {
+    package init(cancellation: Cancellation = Cancellation(), estimate: Int? = nil, report: Report? = nil) {
+        self.cancellation = cancellation
         self.estimate = estimate
         self.report = report
         state = Locked(State(expected: estimate))
-    }
-
-    // MARK: - Stopping
-
-    package var isCancelled: Bool { flag.load(ordering: .acquiring) }
-
-    /// Asks the store to stop.
-    ///
-    /// The second call does nothing.
-    package func cancel() {
-        guard !flag.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        // This runs under the lock, so that it does not stop another operation that starts there afterwards. It returns
-        // at once.
-        state.withLock { $0.stop?() }
-    }
-
-    /// Runs `body`, which `stop` can end from another thread.
-    ///
-    /// A nested `body` has its own `stop` until it ends.
-    package func running<R>(stoppedBy stop: @escaping @Sendable () -> Void, _ body: () throws -> R) rethrows -> R {
-        let outer = state.withLock { state in
-            defer { state.stop = stop }
-            return state.stop
-        }
-        defer { state.withLock { $0.stop = outer } }
-        // A canceller sets the flag and then looks for the handler. This code does it in the opposite order, so one of
-        // the two calls the handler.
-        if isCancelled { stop() }
-        return try body()
     }
 
     // MARK: - Following

@@ -59,10 +59,10 @@ package final class RowCache: Sendable {
         let version: Int64
     }
 
-    /// A read or save under way.
+    /// A read of the store, or a save into it, that is under way.
     ///
     /// The time of its beginning decides what becomes of its rows.
-    package struct Read {
+    package struct Access {
         fileprivate let commit: UInt64
     }
 
@@ -88,25 +88,25 @@ package final class RowCache: Sendable {
     /// Begins a read of the store, or a save into it.
     ///
     /// Each must be ended.
-    package func beginRead() -> Read {
+    package func beginAccess() -> Access {
         state.withLock { state in
             state.readsSince[state.commit, default: (0, CoarseClock.now)].count += 1
-            return Read(commit: state.commit)
+            return Access(commit: state.commit)
         }
     }
 
-    /// Ends a read.
+    /// Ends a read or a save.
     ///
-    /// Removals that only this read could have contradicted are forgotten.
-    package func endRead(_ read: Read) {
+    /// Removals that only this access could have contradicted are forgotten.
+    package func endAccess(_ access: Access) {
         state.withLock { state in
-            guard let reads = state.readsSince[read.commit] else { return }
+            guard let reads = state.readsSince[access.commit] else { return }
             if reads.count > 1 {
-                state.readsSince[read.commit]?.count -= 1
+                state.readsSince[access.commit]?.count -= 1
                 return
             }
-            let wasOldest = !state.readsSince.keys.contains { $0 < read.commit }
-            state.readsSince[read.commit] = nil
+            let wasOldest = !state.readsSince.keys.contains { $0 < access.commit }
+            state.readsSince[access.commit] = nil
             guard wasOldest, !state.removals.isEmpty || !state.forgottenRoots.isEmpty else { return }
             guard let oldest = state.readsSince.keys.min() else {
                 state.removals.removeAll()
@@ -143,7 +143,7 @@ package final class RowCache: Sendable {
     /// Offers the rows of a read; each is replaced in `rows` by the newer one of it and the cached row.
     ///
     /// - Complexity: O(1) a row, under one lock for all of them.
-    package func offer(_ rows: inout [Row], root: Int, read: Read) {
+    package func offer(_ rows: inout [Row], root: Int, read: Access) {
         guard !rows.isEmpty else { return }
         state.withLock { state in
             let size = Self.meanSize(of: rows)
@@ -152,7 +152,7 @@ package final class RowCache: Sendable {
     }
 
     /// Offers one row of a read, as the other form does for many.
-    package func offer(_ row: inout Row, root: Int, read: Read) {
+    package func offer(_ row: inout Row, root: Int, read: Access) {
         state.withLock { state in
             let size = row.unsafe.size
             Row.withUnmanaged(&row) { state.enter($0, root: root, read: read, meanSize: size) }
@@ -163,7 +163,7 @@ package final class RowCache: Sendable {
     ///
     /// - Returns: False if one of them was removed, or may have changed elsewhere: then it has to be read again.
     /// - Complexity: O(1) a row, under one lock for all of them.
-    package func renew(_ rows: inout [Row], root: Int, read: Read) -> Bool {
+    package func renew(_ rows: inout [Row], root: Int, read: Access) -> Bool {
         state.withLock { state in
             guard !state.forgot(root, since: read) else { return false }
             let table = state.tables[root]
@@ -179,7 +179,7 @@ package final class RowCache: Sendable {
     /// Whether no row of a read that is under way was removed, or may have changed elsewhere, since the read began.
     ///
     /// - Complexity: O(1) a row, under one lock for all of them.
-    package func hasKept(_ rows: [ObjectReference], root: Int, since read: Read) -> Bool {
+    package func hasKept(_ rows: [ObjectReference], root: Int, since read: Access) -> Bool {
         state.withLock { state in
             guard !state.forgot(root, since: read) else { return false }
             guard !state.removals.isEmpty else { return true }
@@ -196,7 +196,7 @@ package final class RowCache: Sendable {
     ///   - written: New and changed rows.
     ///   - removed: Deleted rows, with the version that was removed.
     ///   - save: The save. It began before its changes were handed to the store, and is still under way.
-    package func publish(written: [Row], removed: [(row: RowName, version: Int64)], by save: Read) {
+    package func publish(written: [Row], removed: [(row: RowName, version: Int64)], by save: Access) {
         state.withLock { state in
             state.commit += 1
             let mayBeOvertaken = state.commit > save.commit + 1
@@ -214,16 +214,18 @@ package final class RowCache: Sendable {
                 if let known, known > row.version { continue }
                 let hasDerivedValues = row.layout.hasDerivedSlots
                 let isAsOld = hasDerivedValues && known == row.version
-                if mayBeOvertaken, isAsOld || state.wasOvertaken(row, root, save) {
+                if mayBeOvertaken, isAsOld || state.wasOvertaken(row, root: root, since: save) {
                     // The cache cannot know which row is the newest, so neither this one nor one that was read
                     // meanwhile may stay.
                     if table.remove(row.key) != nil { state.noteRemoval() }
-                    state.remember(row.key, root, .max)
+                    state.remember(removalOf: row.key, root: root, version: .max)
                     continue
                 }
                 table.insert(row.buffer, for: row.key)
                 // A read that began before this save may bring other values of the same version.
-                if hasDerivedValues, othersAreUnderWay { state.remember(row.key, root, row.version - 1) }
+                if hasDerivedValues, othersAreUnderWay {
+                    state.remember(removalOf: row.key, root: root, version: row.version - 1)
+                }
                 guard table.count > before else { continue }
                 state.count += 1
                 state.bytes += row.unsafe.size
@@ -234,7 +236,7 @@ package final class RowCache: Sendable {
                 // The row may have come back, with a higher version.
                 if let known = state.tables[root]?[key], known.header.version > version { continue }
                 if state.tables[root]?.remove(key) != nil { state.noteRemoval() }
-                if othersAreUnderWay { state.remember(key, root, version) }
+                if othersAreUnderWay { state.remember(removalOf: key, root: root, version: version) }
             }
             state.sweepIfGrown()
             commitCount.store(state.commit, ordering: .releasing)
@@ -303,7 +305,7 @@ extension RowCache.State {
     fileprivate mutating func enter(
         _ rows: UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>,
         root: Int,
-        read: RowCache.Read,
+        read: RowCache.Access,
         meanSize: Int
     ) {
         // The sweep comes before the rows are entered, because the caller holds all of them.
@@ -344,7 +346,7 @@ extension RowCache.State {
     fileprivate mutating func invalidate(_ key: Int64, _ root: Int) {
         if tables[root]?.remove(key) != nil { noteRemoval() }
         // Only the store knows which version that was.
-        if !readsSince.isEmpty { remember(key, root, .max) }
+        if !readsSince.isEmpty { remember(removalOf: key, root: root, version: .max) }
         hasLostRows = true
     }
 
@@ -356,18 +358,18 @@ extension RowCache.State {
     }
 
     /// Whether all rows of a hierarchy were forgotten since a read began.
-    fileprivate func forgot(_ root: Int, since read: RowCache.Read) -> Bool {
+    fileprivate func forgot(_ root: Int, since read: RowCache.Access) -> Bool {
         forgottenAll > read.commit || forgottenRoots[root].map { $0 > read.commit } ?? false
     }
 
     /// Whether a row was removed since a read began.
-    fileprivate func removed(_ key: Int64, _ root: Int, since read: RowCache.Read) -> Bool {
+    fileprivate func removed(_ key: Int64, _ root: Int, since read: RowCache.Access) -> Bool {
         guard let removed = removals[RowName(root: root, key: key)] else { return false }
         return removed.commit > read.commit
     }
 
     /// Whether a later commit, which was published earlier, has removed or may have changed a row of a save.
-    fileprivate func wasOvertaken(_ row: Row, _ root: Int, _ save: RowCache.Read) -> Bool {
+    fileprivate func wasOvertaken(_ row: Row, root: Int, since save: RowCache.Access) -> Bool {
         if forgot(root, since: save) { return true }
         guard let removed = removals[RowName(root: root, key: row.key)], removed.commit > save.commit else {
             return false
@@ -378,7 +380,7 @@ extension RowCache.State {
     /// Remembers a removal.
     ///
     /// If a key has two, the one with the higher version is kept.
-    fileprivate mutating func remember(_ key: Int64, _ root: Int, _ version: Int64) {
+    fileprivate mutating func remember(removalOf key: Int64, root: Int, version: Int64) {
         let name = RowName(root: root, key: key)
         removals[name] = RowCache.Removal(commit: commit, version: max(version, removals[name]?.version ?? .min))
     }

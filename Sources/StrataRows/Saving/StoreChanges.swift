@@ -5,9 +5,9 @@ package struct StoreChanges {
     /// For a negative key the store gives a permanent one. A positive key was reserved before.
     package var inserted: [Row] = []
     package var updated: [RowUpdate] = []
-    package var deleted: [RowDeletion] = []
+    package var deleted: [ExpectedRow] = []
     /// Rows that are not written but must not have changed, because of `detectConflicts(for:)`.
-    package var locked: [RowDeletion] = []
+    package var locked: [ExpectedRow] = []
     /// Changes of to-many relationships that are not in the columns of changed rows.
     ///
     /// These are many-to-many memberships (only from the canonical side), relationships without an inverse, and the
@@ -33,8 +33,8 @@ package struct StoreChanges {
     package init(
         inserted: [Row] = [],
         updated: [RowUpdate] = [],
-        deleted: [RowDeletion] = [],
-        locked: [RowDeletion] = [],
+        deleted: [ExpectedRow] = [],
+        locked: [ExpectedRow] = [],
         toMany: [ToManyChange] = [],
         touched: [TouchedOwner] = [],
         author: String? = nil,
@@ -83,8 +83,8 @@ package struct RowUpdate {
     }
 }
 
-/// A row to delete or to check, if it still has the base version.
-package struct RowDeletion {
+/// A row that a save expects to have the base version, so that it may delete the row, or rely on it.
+package struct ExpectedRow {
     package let layout: EntityLayout
     package let key: Int64
     package let baseVersion: Int64

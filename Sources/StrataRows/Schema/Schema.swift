@@ -45,7 +45,7 @@ package final class Schema: Sendable {
     /// The version hashes of a store as this schema has them.
     ///
     /// A hash by a former rule is replaced by the present one.
-    package func current(_ stored: [String: Data]) -> [String: Data] {
+    package func hashesByPresentRule(of stored: [String: Data]) -> [String: Data] {
         var result = stored
         for (name, hash) in stored {
             guard let entity = entitiesByName[name], entity.formerVersionHash == hash else { continue }

@@ -87,7 +87,7 @@ private final class BatchRowInsert {
         var counter = RowCounter(control)
         while let given = try insertion.nextRow() {
             try FaultPoint.batchRow.reach()
-            if let control, control.isCancelled { throw CancellationError() }
+            try control?.cancellation.check()
             if hasReferences { try requireTargets(given.row) }
             files.removeAll(keepingCapacity: true)
             do {

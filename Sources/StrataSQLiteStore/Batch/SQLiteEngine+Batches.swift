@@ -29,13 +29,10 @@ extension SQLiteEngine {
                 )
             }
         }
-        let cancellation = Cancellation()
-        try control.running(stoppedBy: { cancellation.cancel() }) {
-            do {
-                try execute(batch, in: file, cancellation: cancellation, didCommit: didCommit)
-            } catch let error as CocoaError where error.code == .userCancelled && control.isCancelled {
-                throw CancellationError()
-            }
+        do {
+            try execute(batch, in: file, cancellation: control.cancellation, didCommit: didCommit)
+        } catch let error as CocoaError where error.code == .userCancelled && control.cancellation.isCancelled {
+            throw CancellationError()
         }
     }
 

@@ -103,6 +103,15 @@ final class SlowOperationTests {
         expect(text.contains("CoreData: slow performAndWait in private-queue context \"told\""), "\(text)")
     }
 
+    @Test func `a program whose standard error is closed goes on`() async {
+        await #expect(processExitsWith: .success) {
+            let stack = try Stack(.memory)
+            close(2)
+            SlowOperationLog.threshold = .zero
+            stack.context("untold").performAndWait {}
+        }
+    }
+
     // MARK: - Waiting for the main queue
 
     /// Keeps the main queue busy until `work`, which waits for it, has been reported.

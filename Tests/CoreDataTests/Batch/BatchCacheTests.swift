@@ -21,7 +21,7 @@ struct BatchCacheTests {
             return [row]
         }
         let cache = RowCache()
-        let first = cache.beginRead()
+        let first = cache.beginAccess()
         var old = rows()
         cache.offer(&old, root: root, read: first)
         expect(cache.row(1, root: root) != nil && cache.count == 1)
@@ -34,13 +34,13 @@ struct BatchCacheTests {
         expect(!cache.renew(&late, root: root, read: first))
         // Other hierarchies are not concerned, nor is what was read afterwards.
         expect(cache.renew(&late, root: root + 1, read: first))
-        cache.endRead(first)
-        let second = cache.beginRead()
+        cache.endAccess(first)
+        let second = cache.beginAccess()
         var new = rows()
         cache.offer(&new, root: root, read: second)
         expect(cache.row(1, root: root) != nil)
         expect(cache.renew(&new, root: root, read: second))
-        cache.endRead(second)
+        cache.endAccess(second)
     }
 
     @Test
@@ -55,7 +55,7 @@ struct BatchCacheTests {
             return [row]
         }
         let cache = RowCache()
-        let read = cache.beginRead()
+        let read = cache.beginAccess()
         let commits = cache.commits
         cache.removeAll()
         expect(cache.commits > commits)
@@ -64,18 +64,18 @@ struct BatchCacheTests {
         expect(cache.row(1, root: root) == nil && cache.count == 0)
         expect(!cache.renew(&old, root: root, read: read))
         // A removal from before is not forgotten with the rows.
-        let save = cache.beginRead()
+        let save = cache.beginAccess()
         cache.publish(written: [], removed: [(RowName(root: root, key: 1), 1)], by: save)
-        cache.endRead(save)
+        cache.endAccess(save)
         cache.removeAll()
         cache.offer(&old, root: root, read: read)
         expect(cache.row(1, root: root) == nil)
-        cache.endRead(read)
-        let second = cache.beginRead()
+        cache.endAccess(read)
+        let second = cache.beginAccess()
         var new = rows(2)
         cache.offer(&new, root: root, read: second)
         expect(cache.row(1, root: root) != nil)
         expect(cache.renew(&new, root: root, read: second))
-        cache.endRead(second)
+        cache.endAccess(second)
     }
 }

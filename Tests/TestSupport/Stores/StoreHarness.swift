@@ -119,8 +119,8 @@ package struct StoreHarness {
         return RowUpdate(row: row, baseVersion: row.version, changed: changed)
     }
 
-    package func deletion(_ entity: String, _ key: Int64) throws -> RowDeletion {
-        RowDeletion(layout: try layout(entity), key: key, baseVersion: try stored(entity, key).version)
+    package func deletion(_ entity: String, _ key: Int64) throws -> ExpectedRow {
+        ExpectedRow(layout: try layout(entity), key: key, baseVersion: try stored(entity, key).version)
     }
 
     package func toMany(_ entity: String, _ name: String) throws -> ToManySlot {

@@ -34,7 +34,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private let stores: [NSPersistentStore]?
     private let control: FetchControl
     /// Stops reads that are made on the context's queue in the end; their progress is not reported.
-    private let lastControl = FetchControl()
+    private let lastControl: FetchControl
     private let completion: Locked<(@Sendable (Outcome) -> Void)?>
 
     /// The time when the fetch was made, if an instrument needs it.
@@ -68,6 +68,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         self.specification = specification
         self.stores = stores
         self.control = control
+        lastControl = FetchControl(cancellation: control.cancellation)
         self.completion = Locked(completion)
         let isInstrumented =
             Instrumentation.isAnyOn && context.persistentStoreCoordinator?.instrumentation.listener != nil
@@ -100,15 +101,14 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     ///
     /// May be called on any thread.
     func cancel() {
-        control.cancel()
-        lastControl.cancel()
+        cancellation.cancel()
         finish(.cancelled)
     }
 
-    /// Whether ``cancel()`` was called.
+    /// Stops the store's work for the fetch, and shows whether ``cancel()`` was called.
     ///
-    /// May be called on any thread.
-    var isCancelled: Bool { control.isCancelled }
+    /// May be used on any thread.
+    var cancellation: Cancellation { control.cancellation }
 
     private func finish(_ outcome: Outcome) {
         let completion = completion.withLock { completion in
@@ -179,7 +179,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         // If rows are read again, they are counted from the start.
         let begins = reads.isEmpty || reads.answersPart(of: read.question)
         queue.submit {
-            guard !self.control.isCancelled else { return }
+            guard !self.cancellation.isCancelled else { return }
             if begins { self.control.begin() }
             let answer = Result { try read.ask(self.control) }
             self.context.performInternallyInTree { self.proceed(answer, to: read.question) }
@@ -187,7 +187,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     }
 
     private func proceed(_ answer: Result<PreparedReads.Answer, any Error>, to question: PreparedReads.Question) {
-        guard !control.isCancelled else { return }
+        guard !cancellation.isCancelled else { return }
         switch answer {
         case .failure(let error): finish(.failed(error))
         case .success(let answer):

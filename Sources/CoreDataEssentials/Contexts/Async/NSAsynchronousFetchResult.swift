@@ -104,10 +104,7 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
     open override func cancel() { fetch.cancel() }
 
     /// Whether the fetch, its progress or a progress above that was cancelled.
-    ///
-    /// Foundation calls the handler of a cancelled progress later, on a separate queue. So the progress is asked as
-    /// well.
-    private var isCancelled: Bool { fetch.isCancelled || progress?.isCancelled == true }
+    private var isCancelled: Bool { fetch.cancellation.following(progress).isCancelled }
 
     /// Keeps the result alive until the fetch has ended, and stores the outcome in it.
     private final class Ending: @unchecked Sendable {

@@ -264,18 +264,18 @@ extension DictionaryPlan {
 /// Until then, the cache keeps the rows that saves write, and notes those that they remove.
 private final class LastingRead: Sendable {
     let store: OpenStore
-    let read: RowCache.Read
+    let read: RowCache.Access
     /// The commit count before the store was read.
     let commits: UInt64
 
     init(_ store: OpenStore) {
         self.store = store
         store.forgetRowsOverwrittenByOthers()
-        read = store.cache.beginRead()
+        read = store.cache.beginAccess()
         commits = store.cache.commits
     }
 
-    deinit { store.cache.endRead(read) }
+    deinit { store.cache.endAccess(read) }
 }
 
 /// Rows that were read some time before objects are made from them.

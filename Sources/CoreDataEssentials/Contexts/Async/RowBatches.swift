@@ -125,7 +125,7 @@ private final class RowBatchReader: Sendable {
                 coordinator.asynchronousReads.submit { answer(Result { try self.read(coordinator) }) }
             }.get()
         } onCancel: {
-            control.cancel()
+            control.cancellation.cancel()
         }
     }
 
@@ -136,7 +136,7 @@ private final class RowBatchReader: Sendable {
             return state
         }
         do {
-            if control.isCancelled { throw CancellationError() }
+            try control.cancellation.check()
             var parts: [Part]
             switch state.value {
             case .unopened: parts = try open(coordinator)
@@ -154,7 +154,7 @@ private final class RowBatchReader: Sendable {
             }
             return nil
         } catch {
-            throw control.isCancelled ? CancellationError() : error
+            throw control.cancellation.isCancelled ? CancellationError() : error
         }
     }
 

@@ -269,8 +269,8 @@ package struct ContextFetch {
     func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
         if let rows = try prepared?.rows(store, plan) { return rows }
         store.forgetRowsOverwrittenByOthers()
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
+        let read = store.cache.beginAccess()
+        defer { store.cache.endAccess(read) }
         let commits = store.cache.commits
         var rows = try store.reader.rows(for: plan.asked(ofStore: store.number))
         store.offer(&rows, root: plan.layout.rootNumber, read: read)

@@ -23,7 +23,7 @@ extension NSManagedObjectContext {
     /// cannot be checked, it counts as existing: the error is reported when its object is read.
     ///
     /// - Complexity: O(number of rows).
-    final func current(_ message: ChangeMessage) -> ChangeMessage {
+    final func deletingAbsentRows(in message: ChangeMessage) -> ChangeMessage {
         var message = message
         let loaded = message.updated.filter { change in
             let storeIndex = Int32(change.store.index)

@@ -133,7 +133,7 @@ extension NSManagedObjectContext {
         fileNewlySavedFaults()
         // The merged changes are newer than the version that the context was pinned to.
         advanceGeneration()
-        let message = current(withOwnKeys(message))
+        let message = deletingAbsentRows(in: withOwnKeys(message))
         guard !message.isEmpty else { return }
         prepareMergedRows()
         let parentRows = parentRows(for: message)

@@ -23,7 +23,7 @@ final class SavePlan {
         }
 
         /// Enters the row that was read for the conflict into the cache, or removes a deleted row from the cache.
-        func enterRow(_ read: RowCache.Read) {
+        func enterRow(_ read: RowCache.Access) {
             switch kind {
             case .version(let layout, let key, _, nil):
                 store.cache.invalidate(CollectionOfOne(key), root: layout.rootNumber)
@@ -56,16 +56,16 @@ final class SavePlan {
     /// The registrations of the save with the row caches; they begin before the save reaches the stores.
     ///
     /// A row cache treats a save under way as a read: it keeps removed versions until the save ends.
-    private var underWay: [(store: OpenStore, save: RowCache.Read)] = []
+    private var underWay: [(store: OpenStore, save: RowCache.Access)] = []
 
     /// Runs `body`, which gives the plan to the stores, while the save is registered with the row caches.
     ///
     /// Rows that are read for conflicts are newer than those that the caches may hold. So are rows that other writers
     /// commit meanwhile.
     func whileUnderWay<R>(_ body: () throws -> R) rethrows -> R {
-        underWay = stores.map { ($0.store, $0.store.cache.beginRead()) }
+        underWay = stores.map { ($0.store, $0.store.cache.beginAccess()) }
         defer {
-            for (store, save) in underWay { store.cache.endRead(save) }
+            for (store, save) in underWay { store.cache.endAccess(save) }
             underWay = []
         }
         return try body()
@@ -118,7 +118,7 @@ final class SavePlan {
             guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
                 !checked.contains(ObjectIdentifier(object))
             else { continue }
-            let lock = RowDeletion(layout: object.layout, key: object.key, baseVersion: row.version)
+            let lock = ExpectedRow(layout: object.layout, key: object.key, baseVersion: row.version)
             try change(storeIndex: Int(object.storeIndex), object: object) { $0.locked.append(lock) }
         }
         for index in stores.indices {
@@ -134,7 +134,7 @@ final class SavePlan {
             guard !flags.contains(.inserted) else { return }
             if object.isFault { object.fireFault() }
             guard let base = object.baseRow, !object.flags.contains(.inaccessible) else { return }
-            let deletion = RowDeletion(layout: object.layout, key: object.key, baseVersion: base.version)
+            let deletion = ExpectedRow(layout: object.layout, key: object.key, baseVersion: base.version)
             try change(storeIndex: Int(object.storeIndex), object: object) { $0.deleted.append(deletion) }
             return
         }

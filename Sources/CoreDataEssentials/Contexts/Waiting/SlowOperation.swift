@@ -83,16 +83,15 @@ public struct SlowOperation: Sendable, CustomStringConvertible {
 /// ```
 public enum SlowOperationLog {
     private struct Settings {
-        var threshold: Duration?
+        var log: SlowLog<SlowOperation>
         var waitThreshold: Duration? = .seconds(5)
-        var handler: (@Sendable (SlowOperation) -> Void)?
     }
 
     private static let settings: Locked<Settings> = {
         let text = ProcessInfo.processInfo.environment["STRATA_SLOW_OPERATIONS"]
         let threshold = text.flatMap { Double($0) }.map { Duration.milliseconds($0) }
         isOn.store(threshold != nil, ordering: .relaxed)
-        return Locked(Settings(threshold: threshold))
+        return Locked(Settings(log: SlowLog(threshold: threshold)))
     }()
     private static let isOn = Atomic(false)
 
@@ -100,9 +99,9 @@ public enum SlowOperationLog {
     ///
     /// Default nil: the log is off. A change affects the blocks that are submitted afterwards.
     public static var threshold: Duration? {
-        get { settings.withLock { $0.threshold } }
+        get { settings.withLock { $0.log.threshold } }
         set {
-            settings.withLock { $0.threshold = newValue }
+            settings.withLock { $0.log.threshold = newValue }
             isOn.store(newValue != nil, ordering: .relaxed)
         }
     }
@@ -125,8 +124,8 @@ public enum SlowOperationLog {
     ///
     /// Default nil: each entry is written to standard error, as one line.
     public static var handler: (@Sendable (SlowOperation) -> Void)? {
-        get { settings.withLock { $0.handler } }
-        set { settings.withLock { $0.handler = newValue } }
+        get { settings.withLock { $0.log.handler } }
+        set { settings.withLock { $0.log.handler = newValue } }
     }
 
     /// The current time, if the log is on or the context's coordinator has an instrument; else `nil`.
@@ -172,19 +171,19 @@ public enum SlowOperationLog {
         ran: Duration,
         tally: OperationTally
     ) {
-        let (threshold, handler) = settings.withLock { ($0.threshold, $0.handler) }
-        guard let threshold, waited + ran >= threshold else { return }
-        let operation = SlowOperation(
-            context: context.describedName,
-            kind: kind,
-            waiter: nil,
-            queueWait: waited,
-            duration: ran,
-            storeTime: tally.storeTime,
-            rows: tally.rows,
-            faults: tally.faults
+        settings.withLock { $0.log }.report(
+            SlowOperation(
+                context: context.describedName,
+                kind: kind,
+                waiter: nil,
+                queueWait: waited,
+                duration: ran,
+                storeTime: tally.storeTime,
+                rows: tally.rows,
+                faults: tally.faults
+            ),
+            ifSlow: waited + ran
         )
-        report(operation, to: handler)
     }
 
     /// Reports a call that waits for a context of the main queue.
@@ -199,11 +198,6 @@ public enum SlowOperationLog {
             rows: 0,
             faults: 0
         )
-        report(operation, to: handler)
-    }
-
-    private static func report(_ operation: SlowOperation, to handler: (@Sendable (SlowOperation) -> Void)?) {
-        if let handler { return handler(operation) }
-        FileHandle.standardError.write(Data("\(operation)\n".utf8))
+        settings.withLock { $0.log }.report(operation)
     }
 }

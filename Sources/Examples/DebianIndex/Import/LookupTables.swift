@@ -19,12 +19,12 @@ struct LookupTables: Sendable {
     ) async throws -> LookupTables {
         LookupTables(
             sections: try await retrying {
-                try await complete(Section.self, { $0.name }, survey.sections, in: context) { section, name in
+                try await complete(Section.self, by: { $0.name }, with: survey.sections, in: context) { section, name in
                     section.name = name
                 }
             },
             maintainers: try await retrying {
-                try await complete(Maintainer.self, { $0.email }, survey.maintainers.keys, in: context) {
+                try await complete(Maintainer.self, by: { $0.email }, with: survey.maintainers.keys, in: context) {
                     maintainer,
                     email in
                     maintainer.email = email
@@ -33,8 +33,8 @@ struct LookupTables: Sendable {
                 }
             },
             names: try await retrying {
-                try await complete(PackageName.self, { $0.name }, survey.names, in: context) { packageName, name in
-                    packageName.name = name
+                try await complete(PackageName.self, by: { $0.name }, with: survey.names, in: context) { record, name in
+                    record.name = name
                 }
             }
         )
@@ -42,8 +42,8 @@ struct LookupTables: Sendable {
 
     private static func complete<Object: NSManagedObject & SendableMetatype>(
         _ type: Object.Type,
-        _ key: @escaping @Sendable (Object) -> String?,
-        _ keys: some Collection<String> & Sendable,
+        by key: @escaping @Sendable (Object) -> String?,
+        with keys: some Collection<String> & Sendable,
         in context: NSManagedObjectContext,
         fill: @escaping @Sendable (Object, String) -> Void
     ) async throws -> [String: NSManagedObjectID] {

@@ -32,7 +32,7 @@ struct Demo {
 
         try await Task.sleep(for: .seconds(options.seconds * 0.4))
         let victim = workers.removeLast()
-        let orphans = try await kill(victim, "worker-\(options.workers)", container)
+        let orphans = try await kill(victim, named: "worker-\(options.workers)", jobsIn: container)
         if workers.isEmpty {
             // Another worker has to do the remaining jobs.
             workers.append(try start("work", "--name", "worker-\(options.workers + 1)"))
@@ -84,7 +84,9 @@ struct Demo {
     /// Kills a worker at a moment when it has claimed jobs.
     ///
     /// - Returns: The numbers of these jobs.
-    private func kill(_ victim: Child, _ name: String, _ container: NSPersistentContainer) async throws -> [Int64] {
+    private func kill(_ victim: Child, named name: String, jobsIn container: NSPersistentContainer) async throws
+        -> [Int64]
+    {
         let context = container.newBackgroundContext()
         let deadline = Date(timeIntervalSinceNow: 10)
         while true {

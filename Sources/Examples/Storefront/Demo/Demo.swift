@@ -28,7 +28,7 @@ struct Demo {
                 priceCents: Int64(199 + number),
                 stock: 100_000
             )
-            _ = try client.ask("POST", "/products", try JSONEncoder().encode(product))
+            _ = try client.ask("POST", "/products", body: try JSONEncoder().encode(product))
         }
         print(
             "The server answers on http://127.0.0.1:\(port)/, and \(options.connections) connections order for \(options.seconds) s."
@@ -63,7 +63,13 @@ struct Demo {
         let container = try StorefrontStore.open(at: options.storeURL)
         let audit = try Audit(container, confirmed: load.seen.confirmed, isDone: true)
         try await container.close()
-        return report(load.seen, audit, memory, metrics, [health == 200, exits.0 == 0, exits.1 == 0])
+        return report(
+            load.seen,
+            audit: audit,
+            memory: memory,
+            metrics: metrics,
+            ends: [health == 200, exits.0 == 0, exits.1 == 0]
+        )
     }
 
     private func counts(_ client: HTTPClient) throws -> OrderCounts {
@@ -83,10 +89,10 @@ struct Demo {
 
     private func report(
         _ seen: Load.Figures,
-        _ audit: Audit,
-        _ memory: (server: Int, worker: Int),
-        _ metrics: String,
-        _ ends: [Bool]
+        audit: Audit,
+        memory: (server: Int, worker: Int),
+        metrics: String,
+        ends: [Bool]
     ) -> Bool {
         func figure(_ value: Double) -> String { String(format: "%.1f", value) }
         func metric(_ name: String) -> String {

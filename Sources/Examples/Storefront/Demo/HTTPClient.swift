@@ -15,8 +15,8 @@ package final class HTTPClient {
     /// Sends a request, and waits for the answer.
     ///
     /// - Throws: `HTTPError` 0 if the server cannot be reached, or if the connection ends during the answer.
-    package func ask(_ method: String, _ path: String, _ body: Data = Data()) throws -> (status: Int, body: Data) {
-        try send(method, path, body)
+    package func ask(_ method: String, _ path: String, body: Data = Data()) throws -> (status: Int, body: Data) {
+        try send(method, path, body: body)
         let head = try readHead()
         guard let status = Int(head.split(separator: " ").dropFirst().first ?? "") else { throw gone }
         let lines = head.lowercased().split(separator: "\r\n")
@@ -36,7 +36,7 @@ package final class HTTPClient {
     }
 
     /// Sends a request whose answer comes piece by piece; see ``piece()``.
-    package func send(_ method: String, _ path: String, _ body: Data = Data()) throws {
+    package func send(_ method: String, _ path: String, body: Data = Data()) throws {
         if socket < 0 { try connect() }
         let head = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.count)\r\n\r\n"
         try (Data(head.utf8) + body).withUnsafeBytes { bytes in

@@ -61,7 +61,7 @@ package final class Load: Sendable {
             let start = ContinuousClock.now
             let status: Int
             do {
-                status = try client.ask("POST", "/orders", try JSONEncoder().encode(order)).status
+                status = try client.ask("POST", "/orders", body: try JSONEncoder().encode(order)).status
             } catch {
                 status = (error as? HTTPError)?.status ?? -1
             }

@@ -35,7 +35,9 @@ package enum StorefrontModel {
             attribute("packer", .string, optional: true), attribute("packedUntil", .date, optional: true),
         ]
         order.uniquenessConstraints = [["number"]]
-        order.indexes = [index("byState", order, "state", "createdAt"), index("byUpdate", order, "updatedAt")]
+        order.indexes = [
+            index("byState", of: order, on: "state", "createdAt"), index("byUpdate", of: order, on: "updatedAt"),
+        ]
 
         let line = entity("OrderLine", OrderLine.self)
         line.properties = [attribute("quantity", .integer64), attribute("amountCents", .integer64)]
@@ -52,10 +54,10 @@ package enum StorefrontModel {
         let shipment = entity("Shipment", Shipment.self)
         shipment.properties = [attribute("worker", .string), attribute("shippedAt", .date)]
 
-        relate(order, "lines", to: line, "order", isToMany: true)
-        relate(order, "payment", to: payment, "order", isToMany: false)
-        relate(order, "shipments", to: shipment, "order", isToMany: true)
-        relate(product, "lines", to: line, "product", isToMany: true, .denyDeleteRule)
+        relate(order, "lines", to: line, inverse: "order", isToMany: true)
+        relate(order, "payment", to: payment, inverse: "order", isToMany: false)
+        relate(order, "shipments", to: shipment, inverse: "order", isToMany: true)
+        relate(product, "lines", to: line, inverse: "product", isToMany: true, rule: .denyDeleteRule)
 
         let model = NSManagedObjectModel()
         model.entities = [product, order, line, payment, card, invoice, shipment]
@@ -81,7 +83,7 @@ package enum StorefrontModel {
         return attribute
     }
 
-    private static func index(_ name: String, _ entity: NSEntityDescription, _ keys: String...)
+    private static func index(_ name: String, of entity: NSEntityDescription, on keys: String...)
         -> NSFetchIndexDescription
     {
         let elements = keys.compactMap { entity.propertiesByName[$0] }.map {
@@ -95,9 +97,9 @@ package enum StorefrontModel {
         _ owner: NSEntityDescription,
         _ name: String,
         to owned: NSEntityDescription,
-        _ inverseName: String,
+        inverse inverseName: String,
         isToMany: Bool,
-        _ rule: NSDeleteRule = .cascadeDeleteRule
+        rule: NSDeleteRule = .cascadeDeleteRule
     ) {
         let relationship = NSRelationshipDescription()
         relationship.name = name

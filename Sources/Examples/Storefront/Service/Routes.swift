@@ -12,8 +12,8 @@ package struct Routes: Sendable {
 
     package init(
         _ shop: Shop,
-        _ feed: Feed,
-        _ metrics: PrometheusInstrument,
+        feed: Feed,
+        metrics: PrometheusInstrument,
         isStopping: @escaping @Sendable () -> Bool
     ) {
         (self.shop, self.feed, self.metrics, self.isStopping) = (shop, feed, metrics, isStopping)

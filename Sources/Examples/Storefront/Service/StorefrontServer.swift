@@ -23,7 +23,7 @@ package final class StorefrontServer: Sendable {
         coordinator.limits.contexts = 1000
         let feed = Feed(container)
         let isStopping = Flag()
-        let routes = Routes(Shop(container), feed, metrics) { isStopping.isSet }
+        let routes = Routes(Shop(container), feed: feed, metrics: metrics) { isStopping.isSet }
         self.feed = feed
         self.isStopping = isStopping
         server = try HTTPServer(port: port) { routes.answer($0, $1) }
