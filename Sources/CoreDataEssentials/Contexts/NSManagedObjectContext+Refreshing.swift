@@ -1,5 +1,4 @@
 import Foundation
-import StrataRows
 
 extension NSManagedObjectContext {
     /// Brings an object up to date.
@@ -20,75 +19,7 @@ extension NSManagedObjectContext {
     /// - Complexity: Only an object whose changes are put back on top needs a read: that of its newest row.
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
-        guard object.context === self else { return }
-        guard isStored(object) else {
-            if flag { return }
-            if object.isInserted { dropInsertion(of: object) } else if !object.isUpdated { object.turnIntoFault() }
-            return
-        }
-        // Changes from elsewhere must not become part of an undo step.
-        if !undoLog.records.isEmpty { processPendingChanges() }
-        downward.countStateChange()
-        if object.flags.contains(.gone) {
-            // Another context or process has deleted the object. It stays readable, unless its values were never
-            // found: then its row may exist again.
-            guard object.flags.contains(.inaccessible) else { return }
-            object.flags.remove([.gone, .deleted, .deletePropagated])
-        }
-        if flag, object.hasChanges {
-            // A refresh wants the newest row. The cache is as new as anything this coordinator has read or saved.
-            do {
-                let row = object.isFault ? nil : try newestRow(of: object)
-                return refreshChanged(object, onto: row)
-            } catch {
-                // The object does not become a fault: a fault would be read again, but would lose its changes.
-                failedReads.recordError(error)
-                coordinator?.report(error, "refreshing \(object.objectID)")
-                return
-            }
-        }
-        if object.hasChanges { object.discardChanges() }
-        if !failedReads.isEmpty { failedReads.forgetWrites(to: object) }
-        object.turnIntoFault()
-        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
-            addToEvent(object, as: .eventRefreshed)
-        }
-    }
-
-    /// Turns an unsaved object into a fault without a row.
-    ///
-    /// A save drops the relationships that lead to it, as it does for any object that is in no store.
-    private func dropInsertion(of object: NSManagedObject) {
-        if !undoLog.records.isEmpty { processPendingChanges() }
-        downward.countStateChange()
-        let wasAnnounced = !object.flags.contains(.eventInserted)
-        object.discardChanges()
-        object.turnIntoFault()
-        addToEvent(object, as: wasAnnounced ? .eventDeleted : .eventRefreshed)
-    }
-
-    /// Puts a newer row under the changes of an object, as a refresh does.
-    ///
-    /// - Parameters:
-    ///   - object: An object with changes.
-    ///   - row: The row that is stored now; `nil` if it is not known, and for a fault.
-    final func refreshChanged(_ object: NSManagedObject, onto row: Row?) {
-        // Changes from elsewhere must not become part of an undo step.
-        if !undoLog.records.isEmpty { processPendingChanges() }
-        downward.countStateChange()
-        if object.isFault {
-            // Only relationships are changed, and a fault reads the newest values by itself.
-            object.extras?.reloadRelationships()
-        } else {
-            if let row {
-                object.rebase(onto: row)
-                acceptRefreshed(object)
-            }
-            object.awake(fromSnapshotEvents: .refresh)
-        }
-        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
-            addToEvent(object, as: .eventRefreshed)
-        }
+        if object.context === self { ObjectRefresh(of: object, in: self).run(keepingChanges: flag) }
     }
 
     /// Brings every registered object up to date and keeps unsaved changes.
@@ -114,28 +45,6 @@ extension NSManagedObjectContext {
             }
         }
         for object in forgotten where object.hasLoadedValues { object.turnIntoFault() }
-    }
-
-    /// Takes over a row that the store itself has changed during a save of this context.
-    ///
-    /// - Returns: The change, which has to be reported to other contexts.
-    final func applyReread(_ row: Row, from store: OpenStore) -> ChangeMessage.Change {
-        let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
-        guard let object = registered(key: row.key, layout: row.layout, storeIndex: Int32(store.index)) else {
-            observers.addUnregistered(change)
-            return change
-        }
-        if object.isFault {
-            object.current = nil
-        } else {
-            let old = object.baseRow
-            object.rebase(onto: row, reloadsRelationships: false)
-            if let old, !row.layout.slots.contains(where: { !old.hasSameValue(as: row, in: $0) }) { return change }
-        }
-        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
-            addToEvent(object, as: .eventRefreshed)
-        }
-        return change
     }
 
     /// Drops all unsaved changes and the undo stack: values return to those last fetched or saved, without a fetch.

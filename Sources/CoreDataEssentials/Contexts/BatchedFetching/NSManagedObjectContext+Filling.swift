@@ -1,4 +1,3 @@
-import Foundation
 import StrataRows
 
 // How many faults get their rows at once. This is confined to the context's queue.
@@ -25,44 +24,7 @@ extension NSManagedObjectContext {
         rereads: Bool = false,
         _ reads: PrefetchReads = PrefetchReads(nil)
     ) throws -> [Row] {
-        if let upward { return try fillFromParent(faults, of: layout, in: store, upward, rereads: rereads) }
-        let root = layout.rootNumber
-        let store = try seen(store)
-        var commits = store.cache.commits
-        var keys: [Int64] = []
-        for object in faults where object.key > 0 {
-            if rereads {
-                keys.append(object.key)
-            } else if object.flags.contains(.fault), object.current == nil {
-                if let row = try freshRow(object.key, root: root, store) {
-                    object.current = row
-                } else {
-                    keys.append(object.key)
-                }
-            }
-        }
-        guard !keys.isEmpty else { return [] }
-        let rows: [Row]
-        if let prepared = try reads.rows(forKeys: keys, in: layout, store) {
-            (rows, commits) = prepared
-        } else {
-            rows = try storedRows(forKeys: keys, in: layout, store)
-        }
-        recordPrefetch(from: store, commits: commits, count: rows.count)
-        return give(rows, root: root, storeIndex: Int32(store.index))
-    }
-
-    /// Gives faults the rows that were read for them.
-    ///
-    /// - Returns: The rows of objects that are not faults.
-    final func give(_ rows: [Row], root: Int, storeIndex: Int32) -> [Row] {
-        let table = table(storeIndex: storeIndex, root: root)
-        var others: [Row] = []
-        for row in rows {
-            guard let object = table[row.key] else { continue }
-            if object.flags.contains(.fault) { object.current = row } else { others.append(row) }
-        }
-        return others
+        try FaultFilling(of: faults, layout, in: store, self).run(rereads: rereads, reads)
     }
 
     // MARK: - Batches

@@ -133,6 +133,13 @@ extension NSManagedObjectContext {
         if changeTracker.addToEvent(object) { scheduleEndOfEvent() }
     }
 
+    /// Notes that an object was refreshed, unless objects-did-change will report it as inserted, updated or deleted.
+    final func addRefreshed(_ object: NSManagedObject) {
+        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
+            addToEvent(object, as: .eventRefreshed)
+        }
+    }
+
     /// Adds a changed object to those to be saved, and to the event.
     @inline(__always)
     final func list(_ object: NSManagedObject) {

@@ -82,7 +82,9 @@ extension NSManagedObjectContext {
                 advanceGeneration()
                 // This need not be the newest row: a still newer one was not compared yet, and leads to another
                 // conflict.
-                for conflict in conflicts { refreshChanged(conflict.sourceObject, onto: conflict.newerRow) }
+                for conflict in conflicts {
+                    ObjectRefresh(of: conflict.sourceObject, in: self).putChanges(onto: conflict.newerRow)
+                }
                 retries += 1
             }
         }

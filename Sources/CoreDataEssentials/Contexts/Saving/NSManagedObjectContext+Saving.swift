@@ -253,7 +253,9 @@ struct ContextSave {
                 context.reportToInstrument(.conflict, rows: conflicts.count)
                 for conflict in conflicts { plan.enterRow(conflict) }
                 try context.seeingNewest {
-                    try runResolution { try context.resolve(conflicts, before: before, attempt: attempt) }
+                    try runResolution {
+                        try ConflictResolution(of: conflicts, in: context, before: before).run(attempt: attempt)
+                    }
                 }
                 return false
             }
@@ -283,9 +285,7 @@ struct ContextSave {
         if permanent.count > 0 {
             saved.forEach { $0.replaceReferences(permanent) }
         }
-        for (store, rows) in plan.reread {
-            for row in rows { saved.reread.append(context.applyReread(row, from: store)) }
-        }
+        for (store, rows) in plan.reread { saved.applyReread(rows, from: store, in: context) }
     }
 
     private func markAsSaved(_ object: NSManagedObject, in plan: SavePlan) {

@@ -111,7 +111,7 @@ final class SaveDoubt {
         // All objects now have the keys by which a fetch finds them.
         for (duplicate, object) in duplicates { duplicate.move(to: object) }
         duplicates = []
-        for row in doubt.result.reread { saved.reread.append(context.applyReread(row, from: store)) }
+        saved.applyReread(doubt.result.reread, from: store, in: context)
         for object in context.changeTracker.objects where !object.hasChanges { object.flags.remove(.listed) }
         context.changeTracker.keepChanges(context.changeTracker.objects.filter { $0.hasChanges })
         return hasDropped

@@ -10,7 +10,7 @@ final class SavedChanges {
     @exclusivity(unchecked) var updated: [NSManagedObject] = []
     @exclusivity(unchecked) var deleted: [NSManagedObject] = []
     /// Rows that the stores themselves have changed during the save: derived attributes, rounded values.
-    var reread: [ChangeMessage.Change] = []
+    private(set) var reread: [ChangeMessage.Change] = []
     /// The last transaction that the save has recorded in each store's history, by the UUIDs of the stores.
     var historyNumbers: [String: Int64] = [:]
 
@@ -22,6 +22,26 @@ final class SavedChanges {
         inserted.forEachBorrowed(body)
         updated.forEachBorrowed(body)
         deleted.forEachBorrowed(body)
+    }
+
+    /// Gives the context's objects the rows that a store itself has changed during the save.
+    func applyReread(_ rows: [Row], from store: OpenStore, in context: NSManagedObjectContext) {
+        for row in rows {
+            let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
+            reread.append(change)
+            guard let object = change.object(in: context) else {
+                context.observers.addUnregistered(change)
+                continue
+            }
+            if object.isFault {
+                object.current = nil
+            } else {
+                let old = object.baseRow
+                object.rebase(onto: row, reloadsRelationships: false)
+                if let old, !row.layout.slots.contains(where: { !old.hasSameValue(as: row, in: $0) }) { continue }
+            }
+            context.addRefreshed(object)
+        }
     }
 
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }

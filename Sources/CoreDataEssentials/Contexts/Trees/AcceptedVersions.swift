@@ -75,35 +75,6 @@ extension NSManagedObjectContext {
         tree.acceptedVersions.accept(RowName(object), version: version)
     }
 
-    /// Notes the rows of a merged message; this context may have no objects for them.
-    ///
-    /// Nothing is read: if neither an object nor the row cache has the row, nothing is noted.
-    final func acceptMerged(_ message: ChangeMessage) {
-        guard downward.hasChildren else { return }
-        for change in message.inserted + message.updated + message.deleted where change.key > 0 {
-            let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
-            let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
-            if let object, !object.isFault, object.flags.isDisjoint(with: .gone) {
-                acceptRefreshed(object)
-                continue
-            }
-            let name = RowName(store: storeIndex, root: root, key: change.key)
-            if upward == nil, let row = store(at: storeIndex)?.cache.row(change.key, root: root) {
-                tree.acceptedVersions.accept(name, version: row.version)
-            }
-        }
-        for change in message.deleted where change.key > 0 {
-            let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
-            let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
-            // If the object is not gone, a change was kept in spite of the deletion, or the row exists again.
-            guard object?.flags.contains(.gone) ?? (change.store.cache.row(change.key, root: root) == nil) else {
-                continue
-            }
-            let name = RowName(store: storeIndex, root: root, key: change.key)
-            tree.acceptedVersions.accept(name, version: AcceptedVersions.gone)
-        }
-    }
-
     /// Whether this context, or one above, has accepted the changes of a row between two versions.
     final func hasAccepted(_ name: RowName, from base: Int64, to version: Int64) -> Bool {
         if tree.acceptedVersions.cover(name, from: base, to: version) { return true }

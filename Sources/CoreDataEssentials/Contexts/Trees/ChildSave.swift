@@ -16,8 +16,8 @@ struct ChildSave {
         var base: Row?
     }
 
-    private let child: NSManagedObjectContext
-    private let parent: NSManagedObjectContext
+    let child: NSManagedObjectContext
+    let parent: NSManagedObjectContext
     private var inserted: [(object: NSManagedObject, known: NSManagedObject?)] = []
     private var updated: [Pair] = []
     private var deleted: [Pair] = []
@@ -55,7 +55,7 @@ struct ChildSave {
                     lost.append(object)
                     continue
                 }
-                let base = parent.isNewer(target, than: object, of: child, nil) ? object.baseRow : nil
+                let base = isNewer(target, than: object, nil) ? object.baseRow : nil
                 deleted.append(Pair(object: object, target: target, changed: SlotSet(), base: base))
                 deletedTargets.insert(ObjectIdentifier(target))
             } else if flags.contains(.inserted) {
@@ -74,7 +74,7 @@ struct ChildSave {
                     continue
                 }
                 try keepOrders(of: object, target)
-                let isOvertaken = parent.isNewer(target, than: object, of: child, changed)
+                let isOvertaken = isNewer(target, than: object, changed)
                 let base = isOvertaken ? object.baseRow : nil
                 updated.append(Pair(object: object, target: target, changed: changed, base: base))
             }
@@ -82,7 +82,7 @@ struct ChildSave {
         for object in child.changeTracker.checkedObjects
         where object.context === child && object.flags.isDisjoint(with: [.inserted, .deleted, .gone]) {
             guard let target = try target(of: object, isLoaded: true) else { continue }
-            let base = parent.isNewer(target, than: object, of: child, nil) ? object.baseRow : nil
+            let base = isNewer(target, than: object, nil) ? object.baseRow : nil
             checked.append(Pair(object: object, target: target, changed: SlotSet(), base: base))
         }
     }
@@ -93,19 +93,13 @@ struct ChildSave {
             guard known.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) else { return nil }
             guard isLoaded, known.isFault else { return known }
             let newest = try parent.newestRow(ofFault: known)
-            guard let row = parent.startingRow(for: object, of: child, newest) else { return nil }
+            guard let row = startingRow(for: object, newest) else { return nil }
             known.realise(row)
             return known
         }
-        let id = object.key < 0 ? object.objectID : nil
-        let found = try parent.snapshot(
-            forKey: object.key,
-            layout: object.layout,
-            storeIndex: object.storeIndex,
-            id: id
-        )
+        let found = try ChildQuestion(object).snapshot(in: parent)
         guard isLoaded else { return found.map { parent.registerForChild($0, isLoaded: false) } }
-        guard let row = parent.startingRow(for: object, of: child, found?.row) else { return nil }
+        guard let row = startingRow(for: object, found?.row) else { return nil }
         if let found, row === found.row { return parent.registerForChild(found, isLoaded: true) }
         return parent.registerForChild(
             Snapshot(key: object.key, storeIndex: object.storeIndex, row: row, temporaries: []),

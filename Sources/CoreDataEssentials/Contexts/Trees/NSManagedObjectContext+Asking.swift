@@ -6,30 +6,7 @@ import StrataRows
 extension NSManagedObjectContext {
     /// The parent's row of an object; `nil` if the parent has no such object, or has deleted it.
     final func parentRow(of object: NSManagedObject) throws -> Row? {
-        let id = object.key < 0 ? object.objectID : nil
-        guard
-            let found = try parentSnapshot(
-                forKey: object.key,
-                layout: object.layout,
-                storeIndex: object.storeIndex,
-                id: id
-            )
-        else { return nil }
-        return row(of: found, for: object)
-    }
-
-    private func parentSnapshot(
-        forKey key: Int64,
-        layout: EntityLayout,
-        storeIndex: Int32,
-        id: NSManagedObjectID?
-    ) throws -> Snapshot? {
-        guard let upward else { return nil }
-        let found = try visitParent(upward) {
-            try $0.snapshot(forKey: key, layout: layout, storeIndex: storeIndex, id: id)
-        }
-        if let found { learn(found.temporaries) }
-        return found
+        try ChildQuestion(object).askParent(of: self).map { row(of: $0, for: object) }
     }
 
     /// Notes unsaved objects that the parent has named; some of them may have become permanent since.
@@ -50,10 +27,8 @@ extension NSManagedObjectContext {
     /// The parent's members of a to-many relationship.
     final func parentMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) throws -> [ObjectReference] {
         guard let upward else { return [] }
-        let id = object.key < 0 ? object.objectID : nil
-        let owner = object.reference
-        let storeIndex = object.storeIndex
-        let found = try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex: storeIndex, id: id) }
+        let question = ChildQuestion(object)
+        let found = try visitParent(upward) { try question.members(of: slot, in: $0) }
         guard !found.temporaries.isEmpty else { return found.members }
         learn(found.temporaries)
         upward.addMention(object)
@@ -65,18 +40,7 @@ extension NSManagedObjectContext {
 
     /// The object of an ID, with values loaded from the parent.
     final func existingObjectInTree(_ id: NSManagedObjectID, _ known: NSManagedObject?) throws -> NSManagedObject {
-        let (key, store) = id.current
-        let storeIndex = store.map { Int32($0.index) } ?? -1
-        guard
-            let found = try parentSnapshot(
-                forKey: key,
-                layout: id.layout,
-                storeIndex: storeIndex,
-                id: key < 0 ? id : nil
-            )
-        else {
-            throw Self.missing(id)
-        }
+        guard let found = try ChildQuestion(id).askParent(of: self) else { throw Self.missing(id) }
         let object = known ?? object(of: found)
         fill(object, row(of: found, for: object))
         return object

@@ -100,13 +100,7 @@ extension NSManagedObjectContext {
     private func resolve(inTree conflicts: [NSMergeConflict], _ before: StateBeforeResolution) throws {
         guard let policy = parentConflictPolicy else { return }
         for conflict in conflicts { before.keep(conflict.sourceObject) }
-        if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
-            // A policy may also change objects that are related to the conflicting ones.
-            changeTracker.objects.forEach { before.keep($0) }
-        }
-        undoManager?.disableUndoRegistration()
-        defer { undoManager?.enableUndoRegistration() }
-        try policy.resolve(mergeConflicts: conflicts)
+        try ConflictResolution.ask(policy, about: conflicts, in: self, before)
         for conflict in conflicts { acceptResolution(inTree: conflict) }
         changeTracker.compact()
     }
@@ -116,7 +110,9 @@ extension NSManagedObjectContext {
         let object = conflict.sourceObject
         guard let base = conflict.baseRow, object.context === self, object.flags.isDisjoint(with: .gone) else { return }
         guard let newer = conflict.newerRow else {
-            if !object.isInserted { resolveDeletedInStore(object, .overwriteMergePolicyType) }
+            if !object.isInserted {
+                VersionResolution(of: object, by: .overwriteMergePolicyType, in: self).restoreOrDelete()
+            }
             return
         }
         if object.flags.contains(.ownsRow) {

@@ -29,8 +29,7 @@ package final class QuietReads {
 
     /// The members of a relationship; if it is a fault, it stays one.
     func members(_ slot: ToManySlot, of object: NSManagedObject) throws -> [ObjectReference] {
-        let id = object.key < 0 ? object.objectID : nil
-        return try context.membersForChild(slot, of: object.reference, storeIndex: object.storeIndex, id: id).members
+        try ChildQuestion(object).members(of: slot, in: context).members
     }
 
     /// Releases objects that are not in use.

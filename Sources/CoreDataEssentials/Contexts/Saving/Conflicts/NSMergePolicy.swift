@@ -70,7 +70,10 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     /// - Throws: `managedObjectMerge` (133020) with the conflicts under `NSPersistentStoreSaveConflictsErrorKey`.
     open func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
         guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectMerge, list) }
-        for conflict in list { conflict.sourceObject.context?.resolve(conflict, mergeType) }
+        for conflict in list {
+            guard let context = conflict.sourceObject.context else { continue }
+            VersionResolution(of: conflict.sourceObject, by: mergeType, in: context).run(conflict.newerRow)
+        }
     }
 
     /// Resolves conflicts of uniqueness constraints by the policy's type.
@@ -80,9 +83,9 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     ///   `NSPersistentStoreSaveConflictsErrorKey`.
     open func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
         guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectConstraintMerge, list) }
-        var unresolved: [NSConstraintConflict] = []
-        for conflict in list where conflict.conflictingObjects.first?.context?.resolve(conflict, mergeType) != true {
-            unresolved.append(conflict)
+        let unresolved = list.filter { conflict in
+            guard let context = conflict.conflictingObjects.first?.context else { return true }
+            return !ConstraintResolution(of: conflict, by: mergeType, in: context).run()
         }
         if !unresolved.isEmpty { throw Self.error(.managedObjectConstraintMerge, unresolved) }
     }

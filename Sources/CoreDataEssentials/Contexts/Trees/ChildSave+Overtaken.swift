@@ -6,59 +6,55 @@ import StrataRows
 //
 // Called inside the child's and the parent's scope.
 
-extension NSManagedObjectContext {
-    /// The row on which to base this context's object if a child has changed or deleted the object, and it is not
-    /// loaded here.
+extension ChildSave {
+    /// The row on which to base the parent's object if the child has changed or deleted the object, and it is not
+    /// loaded there.
     ///
     /// This is `newest`, unless the row was changed or deleted elsewhere since the child read it: then it is the row
     /// that the child has read. It is `nil` if there is no row. Orders of members are checked by
-    /// ``isNewer(_:than:of:_:)``.
-    final func startingRow(for object: NSManagedObject, of child: NSManagedObjectContext, _ newest: Row?) -> Row? {
+    /// ``isNewer(_:than:_:)``.
+    func startingRow(for object: NSManagedObject, _ newest: Row?) -> Row? {
         // If the child has a policy, that decides about the newest row now.
         guard child.parentConflictPolicy == nil, !object.isFault, object.key > 0, let base = object.baseRow,
             base.version >= 0, !base.namesUnsaved
         else { return newest }
         guard let newest else {
             // If the store was removed, none of its rows exists any more.
-            let isGone = object.isDeleted || store(at: object.storeIndex)?.isOpen != true || hasDeleted(object, base)
+            let isGone =
+                object.isDeleted || parent.store(at: object.storeIndex)?.isOpen != true
+                || Self.hasDeleted(object, base, parent)
             return isGone ? nil : base.under(object.key)
         }
         guard isOvertaken(object, base, by: newest), base.layout === newest.layout,
             object.layout.slots.contains(where: { !child.hasSameValue(in: base, and: newest, at: $0) }),
-            !hasAccepted(RowName(object), from: base.version, to: newest.version)
+            !parent.hasAccepted(RowName(object), from: base.version, to: newest.version)
         else { return newest }
         return base.under(object.key)
     }
 
-    /// Whether this context, or one above, has deleted a child's object, or has merged its deletion.
-    private func hasDeleted(_ object: NSManagedObject, _ base: Row) -> Bool {
-        if registeredForChild(object)?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
+    /// Whether a context, or one above, has deleted the child's object, or has merged its deletion.
+    private static func hasDeleted(_ object: NSManagedObject, _ base: Row, _ context: NSManagedObjectContext) -> Bool {
+        if context.registeredForChild(object)?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
             return true
         }
         let name = RowName(object)
-        if tree.acceptedVersions.cover(name, from: base.version, to: AcceptedVersions.gone) { return true }
-        guard let upward else { return false }
-        return visitParent(upward) { $0.hasDeleted(object, base) }
+        if context.tree.acceptedVersions.cover(name, from: base.version, to: AcceptedVersions.gone) { return true }
+        guard let upward = context.upward else { return false }
+        return context.visitParent(upward) { hasDeleted(object, base, $0) }
     }
 
-    /// Whether this context's object is based on a newer version, in which values that the child has changed were
+    /// Whether the parent's object is based on a newer version, in which values that the child has changed were
     /// changed elsewhere.
     ///
     /// The result is `false` if a context of the tree has accepted that version. For an order of members the values
     /// cannot be compared, so any change counts.
     ///
     /// - Parameters:
-    ///   - target: The object of this context.
+    ///   - target: The parent's object.
     ///   - object: The child's object.
-    ///   - child: The child that saves.
     ///   - slots: The properties that the child has changed; `nil` if the object as a whole counts.
     /// - Returns: Whether the child has read an earlier version.
-    final func isNewer(
-        _ target: NSManagedObject,
-        than object: NSManagedObject,
-        of child: NSManagedObjectContext,
-        _ slots: SlotSet?
-    ) -> Bool {
+    func isNewer(_ target: NSManagedObject, than object: NSManagedObject, _ slots: SlotSet?) -> Bool {
         guard child.parentConflictPolicy == nil, !target.isFault, !object.isFault, target.key > 0,
             let base = object.baseRow, let newer = target.baseRow,
             isOvertaken(target, base, by: newer),
@@ -68,15 +64,17 @@ extension NSManagedObjectContext {
             slots?.contains(slot.index) ?? true && !child.hasSameValue(in: base, and: newer, at: slot)
         }
         guard isChanged || object.changesOrders else { return false }
-        return !hasAccepted(RowName(target), from: base.version, to: newer.version)
+        return !parent.hasAccepted(RowName(target), from: base.version, to: newer.version)
     }
 
     /// Whether the row of an object was changed elsewhere between two rows that were read.
     private func isOvertaken(_ object: NSManagedObject, _ base: Row, by newer: Row) -> Bool {
-        let form = store(at: object.storeIndex)?.rows.versionForm ?? .counted
+        let form = parent.store(at: object.storeIndex)?.rows.versionForm ?? .counted
         return RowVersion.isOvertaken(base.version, by: newer.version, form)
     }
+}
 
+extension NSManagedObjectContext {
     /// Whether a property has the same value in a newer row as in the row that this context has read.
     final func hasSameValue(in base: Row, and row: Row, at slot: Slot) -> Bool {
         // Stores compute derived attributes themselves, so a difference is no change by another writer.
