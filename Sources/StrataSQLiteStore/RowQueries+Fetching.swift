@@ -49,7 +49,7 @@ struct RowStatement: ~Copyable {
     func next() throws -> Row? {
         repeat {
             guard try statement.step() else { return nil }
-        } while skipped?.contains(statement[RowShape.keyPosition].int64) ?? false
+        } while skipped?.contains(statement[ColumnPlan.keyPosition].int64) ?? false
         guard let row = try shape.row(statement, stamp: stamp, offset: offset, queries) else {
             throw queries.unknownEntity(statement, shape)
         }
@@ -83,7 +83,7 @@ extension RowQueries {
         let fetch = try statement(
             plan,
             entity,
-            select: "SELECT \(shape.columns)",
+            select: "SELECT \(shape.plan.columns)",
             whole: shape.selectAll
         )
         let statement = try prepare(fetch, connection)
@@ -148,7 +148,7 @@ extension RowQueries {
         switch answer {
         case .rows:
             let shape = shape(entity, isDeep: plan.coversHierarchy || plan.entityNumbers != [entity.layout.number])
-            return try statement(plan, entity, select: "SELECT \(shape.columns)", whole: shape.selectAll).sql.text
+            return try statement(plan, entity, select: "SELECT \(shape.plan.columns)", whole: shape.selectAll).sql.text
         case .references:
             return try statement(plan, entity, select: "SELECT t0.Z_PK, t0.Z_ENT").sql.text
         case .count:

@@ -32,9 +32,9 @@ extension RowQueries {
         var seen = KeyMap<Bool>(minimumCapacity: owners.count)
         var others: [Int64] = []
         while try statement.step() {
-            let key = statement[RowShape.keyPosition].int64
-            let number = modelNumber(statement[RowShape.entityPosition].int64, relationship.destinationNumber)
-            result.append(ObjectReference(key: key, entity: number), to: statement[shape.columnCount].int64)
+            let key = statement[ColumnPlan.keyPosition].int64
+            let number = modelNumber(statement[ColumnPlan.entityPosition].int64, relationship.destinationNumber)
+            result.append(ObjectReference(key: key, entity: number), to: statement[shape.plan.columnCount].int64)
             // A member of several owners is returned with each of them.
             guard seen[key] == nil else { continue }
             seen.set(true, for: key)
@@ -56,12 +56,12 @@ extension RowQueries {
         case .key(let key):
             let order = key.order.map { " ORDER BY k.value, t0.\($0) IS NULL, t0.\($0), t0.Z_PK" } ?? ""
             return SQL(
-                "SELECT \(shape.columns), k.value FROM \(owners) \(key.table) AS t0 ON t0.\(key.column) = k.value\(order)"
+                "SELECT \(shape.plan.columns), k.value FROM \(owners) \(key.table) AS t0 ON t0.\(key.column) = k.value\(order)"
             )
         case .join(let side):
             let order = side.order.map { " ORDER BY k.value, j.\($0) IS NULL, j.\($0), j.\(side.member)" } ?? ""
             return SQL(
-                "SELECT \(shape.columns), k.value FROM \(owners) \(side.table) AS j ON j.\(side.owner) = k.value CROSS JOIN \(side.memberTable) AS t0 ON t0.Z_PK = j.\(side.member)\(order)"
+                "SELECT \(shape.plan.columns), k.value FROM \(owners) \(side.table) AS j ON j.\(side.owner) = k.value CROSS JOIN \(side.memberTable) AS t0 ON t0.Z_PK = j.\(side.member)\(order)"
             )
         }
     }

@@ -113,7 +113,7 @@ final class RowQueries: Sendable {
             if let row = try shape.row(statement, stamp: stamp, offset: offset, self) {
                 rows.append(row)
             } else {
-                others.append(statement[RowShape.keyPosition].int64)
+                others.append(statement[ColumnPlan.keyPosition].int64)
             }
         }
         for key in others {
@@ -139,7 +139,7 @@ final class RowQueries: Sendable {
         var next = 0
         while try statement.step() {
             // Both are ascending: the table is scanned in the order of its keys.
-            let key = statement[RowShape.keyPosition].int64
+            let key = statement[ColumnPlan.keyPosition].int64
             while next < keys.count, keys[next] < key { next += 1 }
             guard next < keys.count, keys[next] == key else { continue }
             guard let row = try shape.row(statement, stamp: stamp, offset: offset, self) else {
@@ -152,11 +152,11 @@ final class RowQueries: Sendable {
 
     /// The error for a row whose `Z_ENT` no entity of the hierarchy has.
     func unknownEntity(_ statement: borrowing Statement, _ shape: RowShape) -> CocoaError {
-        let key = statement[RowShape.keyPosition].int64
-        let number = statement[RowShape.entityPosition].string
+        let key = statement[ColumnPlan.keyPosition].int64
+        let number = statement[ColumnPlan.entityPosition].string
         return SQLiteBoundary.damaged(
             url,
-            "row \(key) of table \(shape.mapping.table.raw) has entity number \(number.isEmpty ? "NULL" : number), which no entity of its hierarchy has."
+            "row \(key) of table \(shape.plan.mapping.table.raw) has entity number \(number.isEmpty ? "NULL" : number), which no entity of its hierarchy has."
         )
     }
 }

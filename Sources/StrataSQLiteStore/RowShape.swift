@@ -3,14 +3,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The columns that a statement selects for rows of one entity, and how they become a row.
-///
-/// A shape covers an entity alone, or with all of its sub-entities. In the second case, `Z_ENT` of each row shows which
-/// of the columns it has. A shape is made when the store is opened, and is immutable.
+/// The statements that read rows of one entity by their keys, and how the selected columns become a row.
 final class RowShape: Sendable {
-    let mapping: EntityMapping
-    /// The selected columns of the table `t0`.
-    let columns: String
+    let plan: ColumnPlan
     /// Selects all rows of the hierarchy.
     let selectAll: SQL
     /// Selects one row by its key.
@@ -19,94 +14,16 @@ final class RowShape: Sendable {
     let selectRange: SQL
     /// Selects the rows whose keys are in a list.
     let selectByKeys: SQL
-    /// The number of selected columns.
-    let columnCount: Int
 
-    /// The columns by `Z_ENT`, starting with that of `mapping`.
-    ///
-    /// They are in separate memory, so that no reference is counted for each row.
-    private nonisolated(unsafe) let layouts: UnsafeMutableBufferPointer<RowColumns>
-    // Only the initialiser writes `layouts` and the memory that it points at.
-    private let firstNumber: Int64
-
-    /// The columns that a row of one entity uses.
-    private struct RowColumns {
-        let shape: UnsafeRowShape
-        let columns: UnsafeMutableBufferPointer<ColumnReader>
-    }
-
-    /// One column, and the place for its value.
-    private struct ColumnReader {
-        let position: Int32
-        /// The column with the destination's entity number, or -1.
-        let entityPosition: Int32
-        let kind: SlotKind
-        let isTagged: Bool
-        let slot: Int32
-        let word: Int32
-        let destinationNumber: Int32
-    }
-
-    static let keyPosition = 0
-    static let entityPosition = 1
-    static let versionPosition = 2
-
-    /// Makes the shape of an entity.
-    ///
-    /// - Parameters:
-    ///   - mapping: The mapping of the entity.
-    ///   - store: The mapping of the store.
-    ///   - isDeep: Whether the shape covers sub-entities too.
-    ///   - wanted: The slots to read; the others are null in the rows. `nil` for all slots.
     init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool, wanted: SlotSet? = nil) {
-        self.mapping = mapping
-        var names = ["t0.Z_PK", "t0.Z_ENT", "t0.Z_OPT"]
-        var positions: [SQLName: Int] = [:]
-        func position(_ name: SQLName) -> Int {
-            if let known = positions[name] { return known }
-            names.append("t0.\(name)")
-            positions[name] = names.count - 1
-            return names.count - 1
-        }
-        let numbers = isDeep ? Array(mapping.subtree) : [mapping.number]
-        let readers = numbers.compactMap { store.entity(storeNumber: Int64($0)) }.map { entity in
-            let columns = entity.layout.slots.compactMap { slot -> ColumnReader? in
-                let column = entity.columns[slot.index]
-                guard let name = column.name, wanted?.contains(slot.index) ?? true else { return nil }
-                let value = position(name)
-                return ColumnReader(
-                    position: Int32(value),
-                    entityPosition: Int32(column.entity.map(position) ?? -1),
-                    kind: slot.kind,
-                    isTagged: column.isTagged,
-                    slot: Int32(slot.index),
-                    word: Int32(slot.word),
-                    destinationNumber: Int32(slot.destinationNumber)
-                )
-            }
-            return RowColumns(shape: entity.layout.rowShape, columns: Self.allocate(columns))
-        }
-        layouts = Self.allocate(readers)
-        firstNumber = Int64(mapping.number)
-        columns = names.joined(separator: ", ")
-        selectAll = SQL("SELECT \(columns) FROM \(mapping.table) AS t0")
-        selectByKey = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK = ?")
-        columnCount = names.count
+        plan = ColumnPlan(mapping, in: store, isDeep: isDeep, wanted: wanted)
+        let (columns, table) = (plan.columns, mapping.table)
+        selectAll = SQL("SELECT \(columns) FROM \(table) AS t0")
+        selectByKey = SQL("SELECT \(columns) FROM \(table) AS t0 WHERE t0.Z_PK = ?")
         selectByKeys = SQL(
-            "SELECT \(columns) FROM \(ValueList.tableFunction)(?) AS k CROSS JOIN \(mapping.table) AS t0 ON t0.Z_PK = k.value"
+            "SELECT \(columns) FROM \(ValueList.tableFunction)(?) AS k CROSS JOIN \(table) AS t0 ON t0.Z_PK = k.value"
         )
-        selectRange = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK BETWEEN ? AND ?")
-    }
-
-    deinit {
-        for entity in layouts { entity.columns.deallocate() }
-        layouts.deallocate()
-    }
-
-    private static func allocate<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
-        let buffer = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
-        _ = buffer.initialize(from: elements)
-        return buffer
+        selectRange = SQL("SELECT \(columns) FROM \(table) AS t0 WHERE t0.Z_PK BETWEEN ? AND ?")
     }
 
     /// Makes a row from the current row of a statement.
@@ -114,11 +31,11 @@ final class RowShape: Sendable {
     /// Values of the wrong type are converted by SQLite's rules. If these give no value, it is null.
     ///
     /// - Parameters:
-    ///   - statement: A statement that selects `columns` first.
+    ///   - statement: A statement that selects the columns of the plan first.
     ///   - stamp: The time of reading.
     ///   - offset: The number that is added to the version, see ``RowVersion``.
     ///   - queries: The means to read values that are not in the columns.
-    /// - Returns: The row; `nil` if its entity is not one that the shape covers.
+    /// - Returns: The row; `nil` if its entity is not one that the plan covers.
     /// - Throws: The reason why the file of a value cannot be read.
     @inline(__always)
     func row(
@@ -127,13 +44,11 @@ final class RowShape: Sendable {
         offset: Int64,
         _ queries: RowQueries
     ) throws -> Row? {
-        let number = statement.int64(Self.entityPosition) &- firstNumber
-        guard number >= 0, number < layouts.count else { return nil }
-        let entity = layouts[Int(number)]
+        guard let entity = plan.entity(statement.int64(ColumnPlan.entityPosition)) else { return nil }
         let row = Row(
             shape: entity.shape,
-            key: statement.int64(Self.keyPosition),
-            version: statement.int64(Self.versionPosition) &+ offset,
+            key: statement.int64(ColumnPlan.keyPosition),
+            version: statement.int64(ColumnPlan.versionPosition) &+ offset,
             stamp: stamp
         )
         let target = row.unsafe
@@ -170,7 +85,7 @@ final class RowShape: Sendable {
                     continue
                 }
             }
-            if column.slot < 32 { nulls &= ~(1 << UInt32(column.slot)) } else { target.markPresent(Int(column.slot)) }
+            column.markPresent(&nulls, in: target)
         }
         target.header.pointee.nulls = nulls
         return row
@@ -180,7 +95,7 @@ final class RowShape: Sendable {
     @inline(never)
     private static func readBytes(
         _ value: Value,
-        of column: ColumnReader,
+        of column: ColumnPlan.Column,
         into target: UnsafeRow,
         queries: RowQueries
     ) throws -> Bool {

@@ -141,7 +141,7 @@ extension SaveTransaction {
             guard let reference = row.reference(slot), let owner = storedKey(reference.key), let name = column.name,
                 let order = column.order
             else { continue }
-            unplaced.insert(UnplacedOwner(table: entity.table, owner: name, order: order, key: owner))
+            unplaced.add(owner, MemberPositions(table: entity.table, owner: name, member: .key, order: order))
         }
     }
 

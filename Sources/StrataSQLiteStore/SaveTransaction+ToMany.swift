@@ -5,19 +5,11 @@ import StrataSQLite
 
 /// Relationships that are not in the rows of objects: join tables, keys without an inverse, and positions.
 extension SaveTransaction {
-    /// The storage of a changed relationship, and the key of its owner; `nil` if it is not stored, or its owner is not.
-    private func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? {
-        guard let entity = mapping.entity(modelNumber: change.owner.entity),
-            let owner = storedKey(change.owner.key)
-        else { return nil }
-        return (entity.toMany[change.relationship.index], owner)
-    }
-
     // MARK: - Membership
 
     func apply(_ change: ToManyChange) throws {
-        guard let (mapping, owner) = place(change) else { return }
-        switch mapping {
+        guard let (relationship, owner) = mapping.place(change, storedKey) else { return }
+        switch relationship {
         case .join(let side):
             try unlink(change.removed, from: owner, side)
             try link(change.added, to: owner, side)
@@ -39,12 +31,8 @@ extension SaveTransaction {
             try statement.bind(owner, at: 1)
             try statement.bind(member, at: 2)
             try statement.run()
-            if let order = side.order {
-                unplaced.insert(UnplacedOwner(table: side.table, owner: side.owner, order: order, key: owner))
-            }
-            if let order = side.inverseOrder {
-                unplaced.insert(UnplacedOwner(table: side.table, owner: side.member, order: order, key: member))
-            }
+            unplaced.add(owner, side.positions)
+            unplaced.add(member, side.inversePositions)
         }
         for member in members.compactMap({ storedKey($0.key) }) {
             try insert(owner, member)
@@ -70,25 +58,21 @@ extension SaveTransaction {
 
     private func claim(_ members: [ObjectReference], for owner: Int64, _ key: ToManyMapping.KeyColumn) throws {
         guard !members.isEmpty else { return }
-        let order = key.order.map { ", \($0) = NULL" } ?? ""
         let statement = try connection.statement(
-            SQL("UPDATE \(key.table) SET \(key.column) = ?\(order) WHERE Z_PK = ?")
+            SQL("UPDATE \(key.table) SET \(key.column) = ?\(key.clearedOrder) WHERE Z_PK = ?")
         )
         for member in members.compactMap({ storedKey($0.key) }) {
             try statement.bind(owner, at: 1)
             try statement.bind(member, at: 2)
             try statement.run()
         }
-        if let order = key.order {
-            unplaced.insert(UnplacedOwner(table: key.table, owner: key.column, order: order, key: owner))
-        }
+        unplaced.add(owner, key.positions(mapping.dialect.naming))
     }
 
     private func release(_ members: [ObjectReference], from owner: Int64, _ key: ToManyMapping.KeyColumn) throws {
         guard !members.isEmpty else { return }
-        let order = key.order.map { ", \($0) = NULL" } ?? ""
         let statement = try connection.statement(
-            SQL("UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE Z_PK = ? AND \(key.column) = ?")
+            SQL("UPDATE \(key.table) SET \(key.column) = NULL\(key.clearedOrder) WHERE Z_PK = ? AND \(key.column) = ?")
         )
         for member in members.compactMap({ storedKey($0.key) }) {
             try statement.bind(member, at: 1)
@@ -99,36 +83,17 @@ extension SaveTransaction {
 
     // MARK: - Positions
 
-    /// The place of positions: the columns of the owner, the member and the position.
-    private struct Positions {
-        let table: SQLName
-        let owner: SQLName
-        let member: SQLName
-        let order: SQLName
-    }
-
-    private func positions(_ mapping: ToManyMapping) -> Positions? {
-        switch mapping {
-        case .key(let key):
-            key.order.map { Positions(table: key.table, owner: key.column, member: .key, order: $0) }
-        case .join(let side):
-            side.order.map { Positions(table: side.table, owner: side.owner, member: side.member, order: $0) }
-        case .absent: nil
-        }
-    }
-
     /// Gives the members of an ordered relationship the positions of their new order, with as few changes as possible.
     func order(_ change: ToManyChange) throws {
-        guard let wanted = change.order, let (mapping, owner) = place(change), let positions = positions(mapping) else {
-            return
-        }
+        guard let wanted = change.order, let (relationship, owner) = mapping.place(change, storedKey),
+            let positions = MemberPositions(relationship, mapping.dialect.naming)
+        else { return }
         let current = try currentPositions(positions, owner)
-        let members = wanted.compactMap { storedKey($0.key) }.filter { current[$0] != nil }
-        let assigned = OrderKeys.assign(members) { current[$0] ?? nil }
+        let assigned = OrderKeys.assign(wanted.compactMap { storedKey($0.key) }, among: current)
         try write(assigned, in: positions, of: owner)
     }
 
-    private func currentPositions(_ positions: Positions, _ owner: Int64) throws -> [Int64: Int64?] {
+    private func currentPositions(_ positions: MemberPositions, _ owner: Int64) throws -> [Int64: Int64?] {
         let statement = try connection.statement(
             SQL("SELECT \(positions.member), \(positions.order) FROM \(positions.table) WHERE \(positions.owner) = ?")
         )
@@ -138,7 +103,8 @@ extension SaveTransaction {
         return current
     }
 
-    private func write(_ assigned: [(member: Int64, position: Int64)], in positions: Positions, of owner: Int64) throws
+    private func write(_ assigned: [(member: Int64, position: Int64)], in positions: MemberPositions, of owner: Int64)
+        throws
     {
         guard !assigned.isEmpty else { return }
         let statement = try connection.statement(
@@ -156,36 +122,35 @@ extension SaveTransaction {
 
     /// Gives members without a position positions after the others.
     func placeUnplaced() throws {
-        for entry in unplaced {
-            var rows: [Int64] = []
-            do {
-                let statement = try connection.statement(
-                    SQL(
-                        "SELECT rowid FROM \(entry.table) WHERE \(entry.owner) = ? AND \(entry.order) IS NULL ORDER BY rowid"
-                    )
-                )
-                try statement.bind(entry.key, at: 1)
-                while try statement.step() { rows.append(statement[0].int64) }
-            }
-            guard !rows.isEmpty else { continue }
-            var position = try lastPosition(entry).map { $0 + OrderKeys.step } ?? OrderKeys.first
+        for (positions, owners) in unplaced.owners { for owner in owners { try placeMembers(of: owner, positions) } }
+    }
+
+    private func placeMembers(of owner: Int64, _ positions: MemberPositions) throws {
+        let (table, order) = (positions.table, positions.order)
+        var rows: [Int64] = []
+        do {
             let statement = try connection.statement(
-                SQL("UPDATE \(entry.table) SET \(entry.order) = ? WHERE rowid = ?")
+                SQL("SELECT rowid FROM \(table) WHERE \(positions.owner) = ? AND \(order) IS NULL ORDER BY rowid")
             )
-            for row in rows {
-                try statement.bind(position, at: 1)
-                try statement.bind(row, at: 2)
-                try statement.run()
-                position += OrderKeys.step
-            }
+            try statement.bind(owner, at: 1)
+            while try statement.step() { rows.append(statement[0].int64) }
+        }
+        guard !rows.isEmpty else { return }
+        var position = try lastPosition(positions, of: owner).map { $0 + OrderKeys.step } ?? OrderKeys.first
+        let statement = try connection.statement(SQL("UPDATE \(table) SET \(order) = ? WHERE rowid = ?"))
+        for row in rows {
+            try statement.bind(position, at: 1)
+            try statement.bind(row, at: 2)
+            try statement.run()
+            position += OrderKeys.step
         }
     }
 
-    private func lastPosition(_ entry: UnplacedOwner) throws -> Int64? {
+    private func lastPosition(_ positions: MemberPositions, of owner: Int64) throws -> Int64? {
         let statement = try connection.statement(
-            SQL("SELECT MAX(\(entry.order)) FROM \(entry.table) WHERE \(entry.owner) = ?")
+            SQL("SELECT MAX(\(positions.order)) FROM \(positions.table) WHERE \(positions.owner) = ?")
         )
-        try statement.bind(entry.key, at: 1)
+        try statement.bind(owner, at: 1)
         return try statement.step() ? statement[0].optionalInt64 : nil
     }
 }

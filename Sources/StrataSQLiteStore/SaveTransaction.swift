@@ -28,7 +28,7 @@ final class SaveTransaction {
     /// Rows whose stored form differs from the given one.
     var inexact: Set<TriggerReports.Entry> = []
     /// Owners in ordered relationships with members that may have no position yet.
-    var unplaced: Set<UnplacedOwner> = []
+    var unplaced = UnplacedOwners()
     /// Writes that met a unique value that is in use.
     var putOff: [PutOffWrite] = []
     /// Writes that found another version of their row.
@@ -45,14 +45,6 @@ final class SaveTransaction {
     var touched = TouchedRows()
     /// Relationships that were cleared because the save deletes their destinations.
     var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
-
-    /// An owner of an ordered relationship, to which this save has added members.
-    struct UnplacedOwner: Hashable {
-        let table: SQLName
-        let owner: SQLName
-        let order: SQLName
-        let key: Int64
-    }
 
     init(_ changes: StoreChanges, in file: OpenSQLiteStore, on connection: Connection) {
         self.changes = changes
@@ -233,8 +225,10 @@ final class SaveTransaction {
                 try forEach(keys, "DELETE FROM \(side.table) WHERE \(side.owner) = ?")
                 if side.isSymmetric { try forEach(keys, "DELETE FROM \(side.table) WHERE \(side.member) = ?") }
             case .key(let key) where key.isWithoutInverse:
-                let order = key.order.map { ", \($0) = NULL" } ?? ""
-                try forEach(keys, "UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(key.column) = ?")
+                try forEach(
+                    keys,
+                    "UPDATE \(key.table) SET \(key.column) = NULL\(key.clearedOrder) WHERE \(key.column) = ?"
+                )
             case .key, .absent: break
             }
         }

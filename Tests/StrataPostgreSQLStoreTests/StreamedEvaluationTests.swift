@@ -422,7 +422,7 @@ struct StreamedEvaluationTests {
             let control = Locked(FetchControl?.none)
             plan.control = FetchControl(estimate: 10_000) { read, _ in
                 most.max(read, ordering: .relaxed)
-                if read == 2560 { control.withLock { $0 }?.cancel() }
+                if read == 2560 { control.withLock { $0 }?.cancellation.cancel() }
             }
             control.withLock { $0 = plan.control }
             let error = expectThrows(CocoaError.self) { try store.rows.rows(for: plan) }

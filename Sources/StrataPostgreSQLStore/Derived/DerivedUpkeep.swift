@@ -253,7 +253,7 @@ extension DerivedUpkeep {
         if !others.isEmpty {
             sources.rows.append(
                 try connection.post(
-                    "SELECT \(queries.rootShape(entity).columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) = ANY($1) ORDER BY t0.\(naming.key) FOR NO KEY UPDATE",
+                    "SELECT \(queries.rootShape(entity).plan.columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) = ANY($1) ORDER BY t0.\(naming.key) FOR NO KEY UPDATE",
                     [.array(PostgreSQLArray(others))],
                     mayWait: true
                 )
@@ -300,7 +300,7 @@ extension DerivedUpkeep {
         else { return nil }
         let lock = locks ? " ORDER BY t0.\(naming.key) FOR SHARE OF t0" : ""
         return """
-            SELECT \(queries.rootShape(destination).columns) FROM \(destination.table) AS t0
+            SELECT \(queries.rootShape(destination).plan.columns) FROM \(destination.table) AS t0
             WHERE t0.\(naming.key) IN (SELECT c.\(column) FROM \(entity.table) AS c WHERE c.\(naming.key) = ANY($1))\(lock)
             """
     }

@@ -19,18 +19,14 @@ extension PostgreSQLMigration {
 
     /// Changes the history to the new entities, and notes the migration in it.
     func migrateHistory() throws {
-        let pairs = request.migration.pairs.compactMap { pair in
-            source.entity(pair.source).flatMap { from in destination.entity(pair.destination).map { (pair, from, $0) } }
-        }
-        for (pair, from, to) in pairs { try moveChanges(of: pair, from: from, to: to) }
+        let history = HistoryMigration(request.migration, from: source, to: destination)
+        for entity in history.entities { try moveChanges(of: entity) }
         try connection.query(
             "DELETE FROM strata_change WHERE entity <> ALL($1)",
-            [.array(PostgreSQLArray(pairs.map { Int64($0.1.number) }))]
+            [.array(PostgreSQLArray(history.entities.map { Int64($0.from.number) }))]
         )
-        let changed = pairs.filter { $0.1.number != $0.2.number }
-        if !changed.isEmpty {
-            let arms = changed.map { "WHEN \($0.1.number) THEN \($0.2.number)" }.joined(separator: " ")
-            try connection.command("UPDATE strata_change SET entity = CASE entity \(arms) ELSE entity END")
+        if let renumbering = history.renumbering("entity") {
+            try connection.command("UPDATE strata_change \(renumbering)")
         }
         try recordMigration()
     }
@@ -56,10 +52,7 @@ extension PostgreSQLMigration {
 
     /// Rewrites the changes of an entity: the bits of changed properties have other positions, and the values of
     /// deleted objects have other names.
-    private func moveChanges(of pair: EntityPair, from: EntityMapping, to: EntityMapping) throws {
-        let old = HistoryPlaces(from.layout) { from.columns[$0.index].entity != nil }
-        let new = HistoryPlaces(to.layout) { to.columns[$0.index].entity != nil }
-        let names = Dictionary(pair.names.map { ($0.value, $0.key) }) { first, _ in first }
+    private func moveChanges(of entity: HistoryMigration.Entity) throws {
         var last: (Int64, Int64) = (-1, -1)
         while true {
             let found = try connection.query(
@@ -68,7 +61,7 @@ extension PostgreSQLMigration {
                 WHERE entity = $1 AND (mask IS NOT NULL OR tombstone IS NOT NULL) AND (seq, place) > ($2, $3)
                 ORDER BY seq, place LIMIT \(Self.pieceSize)
                 """,
-                [.int8(Int64(from.number)), .int8(last.0), .int8(last.1)]
+                [.int8(Int64(entity.from.number)), .int8(last.0), .int8(last.1)]
             )
             guard found.rowCount > 0 else { return }
             var arrays: [PostgreSQLArray] = [.int8, .int8, .bytea, .bytea].map { PostgreSQLArray($0) }
@@ -76,11 +69,9 @@ extension PostgreSQLMigration {
                 last = (row.int64(0), row.int64(1))
                 arrays[0].append(.int8(last.0))
                 arrays[1].append(.int8(last.1))
-                let mask =
-                    row.isNull(2)
-                    ? nil : new.mask(names: old.names(of: HistoryMask(old, row.bytes(2))).compactMap { names[$0] })
+                let mask = row.isNull(2) ? nil : entity.moved(row.bytes(2))
                 arrays[2].append(mask.map { .bytea(Data($0.bytes)) } ?? .null(.bytea))
-                let tombstone = row.isNull(3) ? nil : Tombstone.renamed(row.data(3), names)
+                let tombstone = row.isNull(3) ? nil : Tombstone.renamed(row.data(3), entity.names)
                 arrays[3].append(tombstone.map { .bytea($0) } ?? .null(.bytea))
             }
             try connection.query(

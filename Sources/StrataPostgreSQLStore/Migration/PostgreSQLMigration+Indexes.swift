@@ -98,11 +98,7 @@ extension PostgreSQLMigration {
             """
         )
         return found.rows.map { row in
-            zip(row.int64s(0), row.int64s(1)).compactMap { key, number in
-                destination.entity(storeNumber: number).flatMap {
-                    URL(string: "x-coredata://\(metadata.uuid)/\($0.layout.name)/p\(key)")
-                }
-            }
+            objects(zip(row.int64s(0), row.int64s(1)).map { ($0, $1) }, in: metadata.uuid)
         }
     }
 }

@@ -10,7 +10,7 @@ import StrataSQL
 /// exchange names.
 ///
 /// It is used once, by one thread.
-final class PostgreSQLMigration {
+final class PostgreSQLMigration: MigrationDriver {
     let request: PostgreSQLMigrationRequest
     let connection: Connection
     let source: SQLMapping
@@ -19,11 +19,7 @@ final class PostgreSQLMigration {
     let place: String
     var metadata: StoreMetadata
 
-    /// The tables that stay, by their current name.
-    private var kept: Set<SQLName> = []
-    /// Tables that have to be renamed at the end.
-    private var renamed: [(from: SQLName, to: SQLName)] = []
-    private var temporaryCount = 0
+    var names = MigratedNames(prefix: "strata_migrated_")
     private lazy var takenNames = PostgreSQLSchema.takenNames(destination)
     /// The indexes that stay.
     var standing: Set<SQLName> = []
@@ -77,27 +73,15 @@ final class PostgreSQLMigration {
             at: request.url,
             place: place
         )
-        try checkRows()
+        try checkRows(at: request.url, place: place, mayDropValues: request.mayDropValues)
         // The foreign keys are dropped before rows are written, because checks that wait for the end of the transaction
         // keep tables from being changed.
         hadForeignKeys = try ForeignKeys.drop(connection)
         try dropIndexes()
         try freeNames()
-        let total = Double(layout.tables.count + layout.joins.count + 1)
-        for (number, table) in layout.tables.enumerated() {
-            try request.advance(Double(number) / total)
-            try copyUnlessKept(table)
-        }
-        for (number, join) in layout.joins.enumerated() {
-            try request.advance(Double(layout.tables.count + number) / total)
-            try copyUnlessKept(join)
-        }
-        try request.advance((total - 1) / total)
+        try copyTables(request.advance)
         try keepSequences()
-        for table in layout.tables { try alterIfKept(table) }
-        for join in layout.joins { try alterIfKept(join) }
-        for table in oldTables where !kept.contains(table) { try connection.command("DROP TABLE \(table)") }
-        for (from, to) in renamed { try connection.command("ALTER TABLE \(from) RENAME TO \(to)") }
+        try replaceTables()
         for successor in successors { try belongings.handOn(to: successor) }
         for table in layout.tables where table.refolds {
             try FoldedColumns(table.destination, naming)?.fill(connection)
@@ -146,8 +130,6 @@ final class PostgreSQLMigration {
         return (dropped.sorted { $0.raw < $1.raw }, successors)
     }
 
-    private var oldTables: [SQLName] { source.tables.map(\.name) + source.joinTables.map(\.name) }
-
     /// Locks all tables at once, so that nothing waits for a lock later during the work.
     private func lockAll() throws {
         let tables = ["strata_store", "strata_change"] + oldTables.map(\.description)
@@ -172,47 +154,28 @@ final class PostgreSQLMigration {
         }
     }
 
-    private func checkRows() throws {
-        let problems = try findings(layout.checks)
-        if !problems.isEmpty { throw MigrationErrors.rows(request.url, problems, place: place) }
-        guard !request.mayDropValues else { return }
-        let losses = try findings(layout.losses)
-        if !losses.isEmpty { throw MigrationErrors.losses(request.url, losses, place: place) }
-    }
-
-    private func findings(_ checks: [RowCheck]) throws -> [RowFinding] {
-        try checks.compactMap { check in
-            try connection.query(check.sql).firstInt64.flatMap { check.finding($0) }
-        }
-    }
-
     // MARK: - Tables
+
+    func execute(_ statement: String) throws { try connection.command(statement) }
+
+    func firstNumber(_ query: String) throws -> Int64? { try connection.query(query).firstInt64 }
+
+    func hasTable(_ name: SQLName) -> Bool { oldTables.contains(name) }
+
+    func create(_ table: SQLTable, as name: SQLName) -> String {
+        PostgreSQLSchema.create(table, as: name, besides: takenNames)
+    }
+
+    func create(_ join: SQLJoinTable, as name: SQLName) -> String {
+        PostgreSQLSchema.create(join, as: name, besides: takenNames)
+    }
 
     func alteration(_ table: TableMigration) -> TableAlteration? {
         guard let source = table.source else { return nil }
         return TableAlteration(table, columns: source.columns.map { ($0.name.raw, $0.type) })
     }
 
-    /// The name under which a new table is made: its own, unless another table still has that.
-    private func provisionalName(_ name: SQLName) -> SQLName {
-        guard oldTables.contains(name) else { return name }
-        let temporary = temporaryName()
-        renamed.append((temporary, name))
-        return temporary
-    }
-
-    private func temporaryName() -> SQLName {
-        temporaryCount += 1
-        return naming.name("strata_migrated_\(temporaryCount)")
-    }
-
-    private func copyUnlessKept(_ table: TableMigration) throws {
-        if let source = table.source, alteration(table) != nil {
-            kept.insert(source.name)
-            return
-        }
-        let name = provisionalName(table.destination.name)
-        try connection.command(PostgreSQLSchema.create(table.destination, as: name, besides: takenNames))
+    func fill(_ table: TableMigration, as name: SQLName) throws {
         var values: [PostgreSQLValue] = []
         let types = Dictionary(table.source?.columns.map { ($0.name, $0.type) } ?? []) { first, _ in first }
         let fill = table.fill(name) { value, column in
@@ -229,18 +192,7 @@ final class PostgreSQLMigration {
         return type == "boolean" ? "\(column)::integer::\(wanted)" : "\(column)::\(wanted)"
     }
 
-    private func copyUnlessKept(_ join: JoinMigration) throws {
-        if let source = join.kept?.source {
-            kept.insert(source.name)
-            return
-        }
-        let name = provisionalName(join.destination.name)
-        try connection.command(PostgreSQLSchema.create(join.destination, as: name, besides: takenNames))
-        for statement in join.fill(name) { try connection.query(statement) }
-    }
-
-    private func alterIfKept(_ table: TableMigration) throws {
-        guard let source = table.source, kept.contains(source.name), let alteration = alteration(table) else { return }
+    func alter(_ source: SQLTable, _ alteration: TableAlteration, for table: TableMigration) throws {
         if let condition = alteration.deletion {
             try connection.command("DELETE FROM \(source.name) WHERE \(condition)")
         }
@@ -258,8 +210,6 @@ final class PostgreSQLMigration {
         if let update = alteration.update(changes, { value in value.text { Self.parameter($0, &values) } }) {
             try connection.query(update, values)
         }
-        try rename(alteration.renamed, of: source.name)
-        try move(source.name, to: table.destination.name)
     }
 
     /// Adds a column with the same value in all rows, without a rewrite: the server keeps the value as the column's
@@ -275,24 +225,6 @@ final class PostgreSQLMigration {
     }
 
     private static func plain(_ type: String) -> String { type.hasPrefix("text") ? "text" : type }
-
-    private func alterIfKept(_ join: JoinMigration) throws {
-        guard let kept = join.kept else { return }
-        try rename(kept.renamed, of: kept.source.name)
-        try move(kept.source.name, to: join.destination.name)
-    }
-
-    private func rename(_ columns: [(from: SQLName, to: SQLName)], of table: SQLName) throws {
-        for (from, to) in columns { try connection.command("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)") }
-    }
-
-    /// Gives a kept table its final name, through a free temporary one.
-    private func move(_ table: SQLName, to name: SQLName) throws {
-        guard table != name else { return }
-        let temporary = temporaryName()
-        try connection.command("ALTER TABLE \(table) RENAME TO \(temporary)")
-        renamed.append((temporary, name))
-    }
 
     // MARK: - Values of the new model
 

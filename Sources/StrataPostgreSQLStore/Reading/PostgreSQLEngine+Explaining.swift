@@ -33,7 +33,7 @@ extension RowQueries {
         // Evaluation in the process needs whole rows.
         case .count where statement.isExact: columns = "pg_catalog.count(*)"
         case .references where statement.isExact: columns = "t0.\(naming.key), t0.\(naming.entity)"
-        case .rows, .references, .count: columns = shape(entity).columns
+        case .rows, .references, .count: columns = shape(entity).plan.columns
         }
         return ("SELECT \(columns)\(statement.tail)", statement.parameters)
     }

@@ -224,7 +224,7 @@ extension RowQueries {
         let control = plan.control
         var counter = RowCounter(control)
         try connection.each(
-            reported("SELECT \(shape.columns)\(statement.tail)"),
+            reported("SELECT \(shape.plan.columns)\(statement.tail)"),
             statement.parameters,
             mostRows: statement.mostRows
         ) {

@@ -125,7 +125,7 @@ extension RowQueries {
         let shape = shape(of: plan, for: entity, lookedAt: looked, needsRows: needsRows)
         let reader = StoreRowReader(source, [], storeNumber: plan.storeNumber)
         var sieve = RowSieve(plan, statement: statement, reader: reader, isQuiet: isQuiet, keep)
-        let sql = reported("SELECT \(shape.columns)\(statement.tail)")
+        let sql = reported("SELECT \(shape.plan.columns)\(statement.tail)")
         let stamp = CoarseClock.now
         let seesAll = plan.limit == 0 || !statement.isSorted
         if looked.isRowAlone, seesAll, plan.timeLimit == nil {

@@ -128,7 +128,7 @@ final class RowQueries: Sendable {
         // ``SaveTransaction/locking(returning:of:naming:strength:)``.
         return try connection.post(
             """
-            SELECT \(shape.columns), u.place FROM \(wanted)
+            SELECT \(shape.plan.columns), u.place FROM \(wanted)
             CROSS JOIN LATERAL (SELECT t.* FROM \(table.name) AS t WHERE \(condition) LIMIT 1) AS t0
             """,
             arrays.map { .array($0) }
@@ -139,7 +139,7 @@ final class RowQueries: Sendable {
     func holders(of values: [[PostgreSQLValue]], _ table: SQLTable, _ found: QueryResult) throws
         -> [[PostgreSQLValue]: Row]
     {
-        let place = rootShape(table.entities[0]).columnCount
+        let place = rootShape(table.entities[0]).plan.columnCount
         var holders: [[PostgreSQLValue]: Row] = [:]
         for (row, result) in zip(try rows(found, table.entities[0]), found.rows) {
             holders[values[Int(result.int64(place))].map(\.identity)] = row
@@ -149,11 +149,11 @@ final class RowQueries: Sendable {
 
     /// The error for a row whose entity number does not belong to any entity of the hierarchy.
     func unknownEntity(_ row: ResultRow, _ shape: RowShape) -> CocoaError {
-        let key = row.int64(RowShape.keyPosition)
-        let number = row.int64(RowShape.entityPosition)
+        let key = row.int64(ColumnPlan.keyPosition)
+        let number = row.int64(ColumnPlan.entityPosition)
         return PostgreSQLBoundary.damaged(
             place,
-            "row \(key) of table \(shape.mapping.table.raw) has entity number \(number), which no entity of its hierarchy has."
+            "row \(key) of table \(shape.plan.mapping.table.raw) has entity number \(number), which no entity of its hierarchy has."
         )
     }
 
@@ -201,11 +201,11 @@ final class RowQueries: Sendable {
         case .key(let key):
             let order = key.order.map { "t0.\($0) NULLS LAST, " } ?? ""
             sql =
-                "SELECT \(shape.columns), k.owner FROM \(owning) JOIN \(key.table) AS t0 ON t0.\(key.column) = k.owner ORDER BY k.place, \(order)t0.\(naming.key)"
+                "SELECT \(shape.plan.columns), k.owner FROM \(owning) JOIN \(key.table) AS t0 ON t0.\(key.column) = k.owner ORDER BY k.place, \(order)t0.\(naming.key)"
         case .join(let side):
             let order = side.order.map { "j.\($0) NULLS LAST, " } ?? ""
             sql =
-                "SELECT \(shape.columns), k.owner FROM \(owning) JOIN \(side.table) AS j ON j.\(side.owner) = k.owner JOIN \(side.memberTable) AS t0 ON t0.\(naming.key) = j.\(side.member) ORDER BY k.place, \(order)j.\(side.member)"
+                "SELECT \(shape.plan.columns), k.owner FROM \(owning) JOIN \(side.table) AS j ON j.\(side.owner) = k.owner JOIN \(side.memberTable) AS t0 ON t0.\(naming.key) = j.\(side.member) ORDER BY k.place, \(order)j.\(side.member)"
         }
         let stamp = CoarseClock.now
         var result = Memberships()
@@ -213,9 +213,9 @@ final class RowQueries: Sendable {
         let found = try connection.query(sql, [.array(PostgreSQLArray(owners.map(\.key)))])
         for index in 0..<found.rowCount {
             let row = found[index]
-            let key = row.int64(RowShape.keyPosition)
-            let number = modelNumber(row.int64(RowShape.entityPosition), relationship.destinationNumber)
-            result.append(ObjectReference(key: key, entity: number), to: row.int64(shape.columnCount))
+            let key = row.int64(ColumnPlan.keyPosition)
+            let number = modelNumber(row.int64(ColumnPlan.entityPosition), relationship.destinationNumber)
+            result.append(ObjectReference(key: key, entity: number), to: row.int64(shape.plan.columnCount))
             // A member of several owners is returned for each of them.
             guard seen.insert(key).inserted else { continue }
             guard let member = try shape.row(row, stamp: stamp, self) else { throw unknownEntity(row, shape) }

@@ -43,7 +43,7 @@ extension SaveTransaction {
             let owner = shape.entity.columns[column.pointee.slotIndex].name
         {
             let table = shape.entity.table
-            unplaced.insert(UnplacedOwner(table: table, owner: owner, member: naming.key, order: order, key: target))
+            unplaced.add(target, MemberPositions(table: table, owner: owner, member: naming.key, order: order))
         }
     }
 
@@ -64,9 +64,8 @@ extension SaveTransaction {
                     try connection.post("DELETE FROM \(side.table) WHERE \(side.member) = ANY($1)", parameter)
                 }
             case .key(let key) where key.isWithoutInverse:
-                let order = key.order.map { ", \($0) = NULL" } ?? ""
                 try connection.post(
-                    "UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(key.column) = ANY($1)",
+                    "UPDATE \(key.table) SET \(key.column) = NULL\(key.clearedOrder) WHERE \(key.column) = ANY($1)",
                     parameter
                 )
             case .key, .absent: break

@@ -6,12 +6,7 @@ import StrataSQL
 /// Relationships that are not stored in rows of objects: join tables, keys without an inverse, positions.
 extension SaveTransaction {
     /// The storage of a changed relationship, and the key of its owner; `nil` if the owner is not stored.
-    func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? {
-        guard let entity = mapping.entity(modelNumber: change.owner.entity),
-            let owner = storedKey(change.owner.key)
-        else { return nil }
-        return (entity.toMany[change.relationship.index], owner)
-    }
+    func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? { mapping.place(change, storedKey) }
 
     // MARK: - Membership
 
@@ -74,69 +69,38 @@ extension SaveTransaction {
             change.added.parameters
         )
         for (owner, member) in change.added.pairs {
-            if let order = side.order {
-                unplaced.insert(
-                    UnplacedOwner(table: side.table, owner: side.owner, member: side.member, order: order, key: owner)
-                )
-            }
-            if let order = side.inverseOrder {
-                unplaced.insert(
-                    UnplacedOwner(table: side.table, owner: side.member, member: side.owner, order: order, key: member)
-                )
-            }
+            unplaced.add(owner, side.positions)
+            unplaced.add(member, side.inversePositions)
         }
     }
 
     private func claim(_ members: [ObjectReference], for owner: Int64, _ key: ToManyMapping.KeyColumn) throws {
         let keys = members.compactMap { storedKey($0.key) }.sorted()
         guard !keys.isEmpty else { return }
-        let order = key.order.map { ", \($0) = NULL" } ?? ""
         try connection.post(
-            "UPDATE \(key.table) SET \(key.column) = $1\(order) WHERE \(naming.key) = ANY($2)",
+            "UPDATE \(key.table) SET \(key.column) = $1\(key.clearedOrder) WHERE \(naming.key) = ANY($2)",
             [.int8(owner), .array(PostgreSQLArray(keys))]
         )
-        if let order = key.order {
-            unplaced.insert(
-                UnplacedOwner(table: key.table, owner: key.column, member: naming.key, order: order, key: owner)
-            )
-        }
+        unplaced.add(owner, key.positions(naming))
     }
 
     private func release(_ members: [ObjectReference], from owner: Int64, _ key: ToManyMapping.KeyColumn) throws {
         let keys = members.compactMap { storedKey($0.key) }.sorted()
         guard !keys.isEmpty else { return }
-        let order = key.order.map { ", \($0) = NULL" } ?? ""
         try connection.post(
-            "UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(naming.key) = ANY($2) AND \(key.column) = $1",
+            "UPDATE \(key.table) SET \(key.column) = NULL\(key.clearedOrder) WHERE \(naming.key) = ANY($2) AND \(key.column) = $1",
             [.int8(owner), .array(PostgreSQLArray(keys))]
         )
     }
 
     // MARK: - Positions
 
-    /// The columns of the owner, the member and the position in a table with positions.
-    private struct Positions: Hashable {
-        let table: SQLName
-        let owner: SQLName
-        let member: SQLName
-        let order: SQLName
-    }
-
-    private func positions(_ mapping: ToManyMapping) -> Positions? {
-        switch mapping {
-        case .key(let key):
-            key.order.map { Positions(table: key.table, owner: key.column, member: naming.key, order: $0) }
-        case .join(let side):
-            side.order.map { Positions(table: side.table, owner: side.owner, member: side.member, order: $0) }
-        case .absent: nil
-        }
-    }
-
     /// Gives the members of ordered relationships the positions of their new order, and changes as few as possible.
     func orderMembers() throws {
-        var wanted: [Positions: [(owner: Int64, members: [Int64])]] = [:]
+        var wanted: [MemberPositions: [(owner: Int64, members: [Int64])]] = [:]
         for change in changes.toMany {
-            guard let order = change.order, let (mapping, owner) = place(change), let positions = positions(mapping)
+            guard let order = change.order, let (mapping, owner) = place(change),
+                let positions = MemberPositions(mapping, naming)
             else { continue }
             wanted[positions, default: []].append((owner, order.compactMap { storedKey($0.key) }))
         }
@@ -155,15 +119,17 @@ extension SaveTransaction {
             }
             var assigned: [(owner: Int64, member: Int64, position: Int64)] = []
             for (owner, members) in orders {
-                let places = current[owner] ?? [:]
-                let members = members.filter { places[$0] != nil }
-                assigned += OrderKeys.assign(members) { places[$0] ?? nil }.map { (owner, $0.member, $0.position) }
+                assigned += OrderKeys.assign(members, among: current[owner] ?? [:]).map {
+                    (owner, $0.member, $0.position)
+                }
             }
             try write(assigned, positions)
         }
     }
 
-    private func write(_ assigned: [(owner: Int64, member: Int64, position: Int64)], _ positions: Positions) throws {
+    private func write(_ assigned: [(owner: Int64, member: Int64, position: Int64)], _ positions: MemberPositions)
+        throws
+    {
         guard !assigned.isEmpty else { return }
         let sorted = assigned.sorted { ($0.owner, $0.member) < ($1.owner, $1.member) }
         if positions.member == naming.key, !locksOrders { try lockUnlessHeld(sorted.map(\.member), positions.table) }
@@ -194,7 +160,7 @@ extension SaveTransaction {
 
     /// Puts members without a known position behind the others.
     func placeUnplaced() throws {
-        for (shape, owners) in Dictionary(grouping: unplaced, by: Shape.init) {
+        for (shape, owners) in unplaced.owners {
             // These are the next number of each owner, and the members without a position by key.
             let sql = """
                 UPDATE \(shape.table) AS t SET \(shape.order) = u.first + (u.rank - 1) * \(OrderKeys.step) FROM (
@@ -205,21 +171,7 @@ extension SaveTransaction {
                 FROM \(shape.table) AS n WHERE n.\(shape.owner) = ANY($1) AND n.\(shape.order) IS NULL) AS u
                 WHERE t.\(shape.owner) = u.owner AND t.\(shape.member) = u.member
                 """
-            try connection.post(sql, [.array(PostgreSQLArray(owners.map(\.key).sorted()))])
-        }
-    }
-
-    private struct Shape: Hashable {
-        let table: SQLName
-        let owner: SQLName
-        let member: SQLName
-        let order: SQLName
-
-        init(_ owner: UnplacedOwner) {
-            table = owner.table
-            self.owner = owner.owner
-            member = owner.member
-            order = owner.order
+            try connection.post(sql, [.array(PostgreSQLArray(owners.sorted()))])
         }
     }
 }

@@ -47,7 +47,7 @@ final class SaveTransaction {
     /// model.
     var inexact: [Int: Set<Int64>] = [:]
     /// Owners in ordered relationships with members that may have no position yet.
-    var unplaced: Set<UnplacedOwner> = []
+    var unplaced = UnplacedOwners()
     /// Relationships of rows that were cleared because the save deletes their destinations.
     var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
     /// The rows that the save leads to, and therefore locks, by the number of the root entity.
@@ -71,15 +71,6 @@ final class SaveTransaction {
     /// Whether the save locks all members of ordered relationships with a new order before it writes, although few may
     /// get new positions.
     let locksOrders: Bool
-
-    /// An owner in an ordered relationship, to which this save has added members.
-    struct UnplacedOwner: Hashable {
-        let table: SQLName
-        let owner: SQLName
-        let member: SQLName
-        let order: SQLName
-        let key: Int64
-    }
 
     /// Makes a save whose new rows get the `keys`, in their order.
     ///

@@ -64,7 +64,7 @@ private struct OperandPair {
 
     /// The same operands, compared without folding.
     private var exact: OperandPair {
-        OperandPair(comparison, right, resolver, [])
+        OperandPair(comparison, right: right, resolver: resolver, folding: [])
     }
 
     func condition(_ left: ResolvedOperand) throws -> ResolvedCondition {

@@ -118,8 +118,9 @@ extension BatchTransaction {
             }
         case .toMany(.join(let side)): try release(side, of: link, from: doomed)
         case .toMany(.key(let key)) where key.isWithoutInverse:
-            let order = key.order.map { ", \($0) = NULL" } ?? ""
-            try run("UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(key.column) IN (\(owners))")
+            try run(
+                "UPDATE \(key.table) SET \(key.column) = NULL\(key.clearedOrder) WHERE \(key.column) IN (\(owners))"
+            )
         case .toMany: break
         }
         guard link.link.relationship.deleteRule == .nullify, let column = link.inverseColumn,

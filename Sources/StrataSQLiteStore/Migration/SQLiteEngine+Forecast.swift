@@ -68,7 +68,7 @@ extension SQLiteMigrationForecast {
                 rows[entity.layout.name] = Int(statement[1].int64)
             }
         }
-        var problems = try connection.findings(layout.checks)
+        var problems = try layout.checks.findings { try connection.firstInt64(SQL($0)) }
         var copied: Set<String> = []
         for table in layout.tables {
             guard let from = table.source else { continue }
@@ -80,7 +80,12 @@ extension SQLiteMigrationForecast {
             if alteration == nil { copied.formUnion(from.entities.map(\.layout.name)) }
             problems += try Self.duplicates(in: table, for: destination, on: connection)
         }
-        self.init(rows: rows, problems: problems, losses: try connection.findings(layout.losses), copied: copied)
+        self.init(
+            rows: rows,
+            problems: problems,
+            losses: try layout.losses.findings { try connection.firstInt64(SQL($0)) },
+            copied: copied
+        )
     }
 
     /// The constraints that rows would break.
@@ -114,15 +119,6 @@ extension SQLiteMigrationForecast {
                 reason:
                     "\(statement[1].int64) objects share \(statement[0].int64) values of \(constraint.attributes.joined(separator: ", ")), which must be unique"
             )
-        }
-    }
-}
-
-extension Connection {
-    /// The findings of checks of rows.
-    func findings(_ checks: [RowCheck]) throws -> [RowFinding] {
-        try checks.compactMap { check in
-            try firstInt64(SQL(check.sql)).flatMap { check.finding($0) }
         }
     }
 }

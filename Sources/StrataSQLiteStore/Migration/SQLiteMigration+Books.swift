@@ -69,21 +69,14 @@ extension SQLiteMigration {
     func migrateHistory() throws {
         guard file.history != nil else { return }
         _ = try HistorySchema.prepare(tombstoneCount: HistoryMapping.tombstoneCount(for: destination), connection)
-        let pairs = request.migration.pairs.compactMap { pair in
-            source.entity(pair.source).flatMap { from in destination.entity(pair.destination).map { (pair, from, $0) } }
+        let history = HistoryMigration(request.migration, from: source, to: destination)
+        for entity in history.entities {
+            try moveMasks(of: entity)
+            try moveTombstones(of: entity)
         }
-        for (pair, from, to) in pairs {
-            try moveMasks(of: pair, from: from, to: to)
-            try moveTombstones(of: pair, from: from, to: to)
-        }
-        let numbers = pairs.map { "\($0.1.number)" }.joined(separator: ", ")
+        let numbers = history.entities.map { "\($0.from.number)" }.joined(separator: ", ")
         try connection.run(SQL("DELETE FROM ACHANGE WHERE NOT (ZENTITY IN (\(numbers)))"))
-        let changed = pairs.filter { $0.1.number != $0.2.number }
-        if !changed.isEmpty {
-            let arms = changed.map { "WHEN \($0.1.number) THEN \($0.2.number)" }.joined(separator: " ")
-            let old = changed.map { "\($0.1.number)" }.joined(separator: ", ")
-            try connection.run(SQL("UPDATE ACHANGE SET ZENTITY = CASE ZENTITY \(arms) END WHERE ZENTITY IN (\(old))"))
-        }
+        if let renumbering = history.renumbering("ZENTITY") { try connection.run(SQL("UPDATE ACHANGE \(renumbering)")) }
         let digest =
             metadata.values["NSStoreModelVersionHashesDigest"] as? String
             ?? SchemaHashes.digest(of: metadata.versionHashes)
@@ -91,30 +84,25 @@ extension SQLiteMigration {
     }
 
     /// Moves the bits of changed properties to their new places.
-    private func moveMasks(of pair: EntityPair, from: EntityMapping, to: EntityMapping) throws {
-        let old = HistoryPlaces(from.layout) { from.columns[$0.index].entity != nil }
-        let new = HistoryPlaces(to.layout) { to.columns[$0.index].entity != nil }
-        let names = Dictionary(pair.names.map { ($0.value, $0.key) }) { first, _ in first }
+    private func moveMasks(of entity: HistoryMigration.Entity) throws {
         try connection.register(
             ScalarFunction("strataMigratedMask", argumentCount: 1) { call in
                 guard call[0].kind == .blob else { return call.return(call[0]) }
-                let mask = HistoryMask(old, call[0].bytes)
-                let moved = new.mask(names: old.names(of: mask).compactMap { names[$0] })
-                moved.bytes.withUnsafeBytes { call.return(blob: $0) }
+                entity.moved(call[0].bytes).bytes.withUnsafeBytes { call.return(blob: $0) }
             }
         )
         try connection.run(
             SQL(
-                "UPDATE ACHANGE SET ZCOLUMNS = strataMigratedMask(ZCOLUMNS) WHERE ZENTITY = \(from.number) AND ZCOLUMNS NOT NULL"
+                "UPDATE ACHANGE SET ZCOLUMNS = strataMigratedMask(ZCOLUMNS) WHERE ZENTITY = \(entity.from.number) AND ZCOLUMNS NOT NULL"
             )
         )
     }
 
     /// Moves the kept values of deleted objects to their new columns.
-    private func moveTombstones(of pair: EntityPair, from: EntityMapping, to: EntityMapping) throws {
+    private func moveTombstones(of entity: HistoryMigration.Entity) throws {
         let count = HistorySchema.tombstoneCount(in: try SQLCatalog(connection))
-        let old = HistoryEntity.kept(from).prefix(count).map(\.name)
-        let new = HistoryEntity.kept(to).prefix(count).map { pair.names[$0.name] }
+        let old = HistoryEntity.kept(entity.from).prefix(count).map(\.name)
+        let new = HistoryEntity.kept(entity.to).prefix(count).map { entity.pair.names[$0.name] }
         guard !old.isEmpty, old.map({ $0 }) != new.map({ $0 }) else { return }
         let assignments = (0..<count).map { index in
             let position = index < new.count ? new[index].flatMap { old.firstIndex(of: $0) } : nil
@@ -123,7 +111,7 @@ extension SQLiteMigration {
         }
         try connection.run(
             SQL(
-                "UPDATE ACHANGE SET \(assignments.joined(separator: ", ")) WHERE ZENTITY = \(from.number) AND ZCHANGETYPE = 2"
+                "UPDATE ACHANGE SET \(assignments.joined(separator: ", ")) WHERE ZENTITY = \(entity.from.number) AND ZCHANGETYPE = 2"
             )
         )
     }

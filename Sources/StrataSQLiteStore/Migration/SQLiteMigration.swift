@@ -12,7 +12,7 @@ import StrataSQLite
 /// and the counters, metadata and history last.
 ///
 /// It is used once, by the thread that migrates.
-final class SQLiteMigration {
+final class SQLiteMigration: MigrationDriver {
     let request: SQLiteMigrationRequest
     let connection: Connection
     var metadata: StoreMetadata
@@ -26,11 +26,7 @@ final class SQLiteMigration {
     let files: FileChanges
     private(set) var report = SQLiteMigrationReport()
 
-    /// The tables of the file that stay, by their present names.
-    private var kept: Set<String> = []
-    /// The tables that are renamed at the end.
-    private var renamed: [(from: SQLName, to: SQLName)] = []
-    private var temporaryCount = 0
+    var names = MigratedNames(prefix: "Z_MIGRATION_")
     /// Whether columns are left for tidying up.
     private(set) var hasLeftovers = false
 
@@ -98,25 +94,13 @@ final class SQLiteMigration {
 
     /// Writes everything.
     func run() throws {
-        try checkRows()
+        try checkRows(at: url, mayDropValues: request.mayDropValues)
         let rootsBefore = try lastKeys()
         try requireSpace(rootsBefore)
         let filesBefore = try losesFiles ? externalFiles(source) : []
         try dropTriggers()
-        let total = Double(layout.tables.count + layout.joins.count + 1)
-        for (number, table) in layout.tables.enumerated() {
-            try request.advance(Double(number) / total)
-            try copyUnlessKept(table)
-        }
-        for (number, join) in layout.joins.enumerated() {
-            try request.advance(Double(layout.tables.count + number) / total)
-            try copyUnlessKept(join)
-        }
-        try request.advance((total - 1) / total)
-        for table in layout.tables { try alterIfKept(table) }
-        for join in layout.joins { try alterIfKept(join) }
-        try dropOldTables()
-        try giveFinalNames()
+        try copyTables(request.advance)
+        try replaceTables()
         if FaultGuard.migrationTransaction.isOff { try connection.execute("COMMIT; BEGIN IMMEDIATE") }
         try FaultPoint.migrationMoved.reach()
         for table in layout.tables { for change in table.tagChanges { try changeTags(table, change) } }
@@ -129,14 +113,6 @@ final class SQLiteMigration {
     }
 
     // MARK: - Rows
-
-    private func checkRows() throws {
-        let problems = try connection.findings(layout.checks)
-        if !problems.isEmpty { throw MigrationErrors.rows(url, problems) }
-        guard !request.mayDropValues else { return }
-        let losses = try connection.findings(layout.losses)
-        if !losses.isEmpty { throw MigrationErrors.losses(url, losses) }
-    }
 
     /// Refuses to begin if there is no room for the tables that are copied, first in the log and then in the file.
     ///
@@ -163,7 +139,17 @@ final class SQLiteMigration {
         for name in names { try connection.execute("DROP TRIGGER \(SQLName(name))") }
     }
 
-    private func alteration(_ table: TableMigration) throws -> TableAlteration? {
+    func execute(_ statement: String) throws { try connection.execute(statement) }
+
+    func firstNumber(_ query: String) throws -> Int64? { try connection.firstInt64(SQL(query)) }
+
+    func hasTable(_ name: SQLName) -> Bool { catalog.hasTable(name.raw) }
+
+    func create(_ table: SQLTable, as name: SQLName) -> String { SQLiteSchema.create(table, as: name) }
+
+    func create(_ join: SQLJoinTable, as name: SQLName) -> String { SQLiteSchema.create(join, as: name) }
+
+    func alteration(_ table: TableMigration) throws -> TableAlteration? {
         guard let source = table.source else { return nil }
         return try TableAlteration(
             table,
@@ -172,26 +158,7 @@ final class SQLiteMigration {
         )
     }
 
-    /// The name under which a new table is made: its final name, unless a table of the file has that.
-    private func provisionalName(_ name: SQLName) -> SQLName {
-        guard catalog.hasTable(name.raw) else { return name }
-        let temporary = temporaryName()
-        renamed.append((temporary, name))
-        return temporary
-    }
-
-    private func temporaryName() -> SQLName {
-        repeat { temporaryCount += 1 } while catalog.hasTable("Z_MIGRATION_\(temporaryCount)")
-        return SQLName("Z_MIGRATION_\(temporaryCount)")
-    }
-
-    private func copyUnlessKept(_ table: TableMigration) throws {
-        if let source = table.source, try alteration(table) != nil {
-            kept.insert(source.name.raw.uppercased())
-            return
-        }
-        let name = provisionalName(table.destination.name)
-        try connection.execute(SQLiteSchema.create(table.destination, as: name))
+    func fill(_ table: TableMigration, as name: SQLName) throws {
         var bindings: [SQLBinding] = []
         let fill = table.fill(name) { value, _ in
             bindings += value.bindings
@@ -210,26 +177,13 @@ final class SQLiteMigration {
         }
     }
 
-    private func copyUnlessKept(_ join: JoinMigration) throws {
-        if let source = join.kept?.source {
-            kept.insert(source.name.raw.uppercased())
-            return
-        }
-        let name = provisionalName(join.destination.name)
-        try connection.execute(SQLiteSchema.create(join.destination, as: name))
-        for statement in join.fill(name) { try connection.run(SQL(statement)) }
-    }
-
     private func run(_ sql: String, _ bindings: [SQLBinding]) throws {
         let statement = try connection.statement(SQL(sql))
         try statement.bind(bindings)
         try statement.run()
     }
 
-    private func alterIfKept(_ table: TableMigration) throws {
-        guard let source = table.source, kept.contains(source.name.raw.uppercased()),
-            let alteration = try alteration(table)
-        else { return }
+    func alter(_ source: SQLTable, _ alteration: TableAlteration, for table: TableMigration) throws {
         if let condition = alteration.deletion { try run("DELETE FROM \(source.name) WHERE \(condition)", []) }
         for column in alteration.added {
             try connection.execute("ALTER TABLE \(source.name) ADD COLUMN \(column.name) \(column.type)")
@@ -239,8 +193,6 @@ final class SQLiteMigration {
             try run(update, alteration.changes.flatMap(\.value.bindings))
         }
         if alteration.hasLeftovers { hasLeftovers = true }
-        try rename(alteration.renamed, of: source.name)
-        try move(source.name, to: table.destination.name)
         report.addChanged(
             table.destination.name,
             isNothing: alteration.isNothing && source.name == table.destination.name
@@ -265,35 +217,6 @@ final class SQLiteMigration {
             if !updated.isDisjoint(with: parts) { names.append(statement[0].string) }
         }
         for name in names { try connection.execute("DROP INDEX \(SQLName(name))") }
-    }
-
-    private func alterIfKept(_ join: JoinMigration) throws {
-        guard let kept = join.kept else { return }
-        try rename(kept.renamed, of: kept.source.name)
-        try move(kept.source.name, to: join.destination.name)
-    }
-
-    private func rename(_ columns: [(from: SQLName, to: SQLName)], of table: SQLName) throws {
-        for (from, to) in columns { try connection.execute("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)") }
-    }
-
-    /// Gives a kept table its final name, with a free name in between.
-    private func move(_ table: SQLName, to name: SQLName) throws {
-        guard table != name else { return }
-        let temporary = temporaryName()
-        try connection.execute("ALTER TABLE \(table) RENAME TO \(temporary)")
-        renamed.append((temporary, name))
-    }
-
-    private func dropOldTables() throws {
-        let old = source.tables.map(\.name) + source.joinTables.map(\.name)
-        for table in old where !kept.contains(table.raw.uppercased()) {
-            try connection.execute("DROP TABLE \(table)")
-        }
-    }
-
-    private func giveFinalNames() throws {
-        for (from, to) in renamed { try connection.execute("ALTER TABLE \(from) RENAME TO \(to)") }
     }
 
     // MARK: - Indexes and computed values
@@ -365,11 +288,13 @@ final class SQLiteMigration {
         var groups: [[URL]] = []
         while try statement.step() {
             groups.append(
-                statement[0].string.split(separator: ",").compactMap { row in
-                    let parts = row.split(separator: " ").compactMap { Int64($0) }
-                    guard parts.count == 2, let entity = destination.entity(storeNumber: parts[1]) else { return nil }
-                    return URL(string: "x-coredata://\(metadata.uuid)/\(entity.layout.name)/p\(parts[0])")
-                }
+                objects(
+                    statement[0].string.split(separator: ",").compactMap { row in
+                        let parts = row.split(separator: " ").compactMap { Int64($0) }
+                        return parts.count == 2 ? (parts[0], parts[1]) : nil
+                    },
+                    in: metadata.uuid
+                )
             )
         }
         return groups

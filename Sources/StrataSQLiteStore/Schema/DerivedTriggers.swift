@@ -86,88 +86,60 @@ package struct DerivedTriggers {
         func recompute(_ owner: String) -> String {
             "\(target.column) = (SELECT \(function) FROM \(key.table) WHERE \(key.column) = \(owner))"
         }
-        let column = key.column
-        add(
+        addMemberTriggers(
+            key,
             to: target,
-            firing: key.table,
-            role: "PARAMETER_INSERT",
-            on: "INSERT",
-            if: "NEW.\(column) NOT NULL",
-            setting: recompute("NEW.\(column)"),
-            ofRow: "NEW.\(column)"
-        )
-        add(
-            to: target,
-            firing: key.table,
-            role: "PARAMETER_UPDATE_INCREMENT",
-            on: "UPDATE OF \(column), \(value)",
-            if: "NEW.\(column) NOT NULL",
-            setting: recompute("NEW.\(column)"),
-            ofRow: "NEW.\(column)"
-        )
-        add(
-            to: target,
-            firing: key.table,
-            role: "PARAMETER_UPDATE_DECREMENT",
-            on: "UPDATE OF \(column)",
-            if: "OLD.\(column) NOT NULL",
-            setting: recompute("OLD.\(column)"),
-            ofRow: "OLD.\(column)"
-        )
-        add(
-            to: target,
-            firing: key.table,
-            role: "PARAMETER_DELETE",
-            on: "DELETE",
-            if: "OLD.\(column) NOT NULL",
-            setting: recompute("OLD.\(column)"),
-            ofRow: "OLD.\(column)"
+            reading: value,
+            whenInserted: recompute("NEW.\(key.column)"),
+            whenGained: recompute("NEW.\(key.column)"),
+            whenLost: recompute("OLD.\(key.column)")
         )
         addSourceInsert(target, recompute("NEW.Z_PK"))
     }
 
     private mutating func addCount(_ key: ToManyMapping.KeyColumn, _ target: Target) {
         let (column, count) = (key.column, target.column)
-        add(
+        addMemberTriggers(
+            key,
             to: target,
-            firing: key.table,
-            role: "PARAMETER_INSERT",
-            on: "INSERT",
-            if: "NEW.\(column) NOT NULL",
-            setting: "\(count) = IFNULL(\(count), 0) + 1",
-            ofRow: "NEW.\(column)"
-        )
-        add(
-            to: target,
-            firing: key.table,
-            role: "PARAMETER_UPDATE_INCREMENT",
-            on: "UPDATE OF \(column)",
-            if: "NEW.\(column) NOT NULL",
-            setting: "\(count) = \(count) + 1",
-            ofRow: "NEW.\(column)"
-        )
-        add(
-            to: target,
-            firing: key.table,
-            role: "PARAMETER_UPDATE_DECREMENT",
-            on: "UPDATE OF \(column)",
-            if: "OLD.\(column) NOT NULL",
-            setting: "\(count) = \(count) - 1",
-            ofRow: "OLD.\(column)"
-        )
-        add(
-            to: target,
-            firing: key.table,
-            role: "PARAMETER_DELETE",
-            on: "DELETE",
-            if: "OLD.\(column) NOT NULL",
-            setting: "\(count) = \(count) - 1",
-            ofRow: "OLD.\(column)"
+            reading: nil,
+            whenInserted: "\(count) = IFNULL(\(count), 0) + 1",
+            whenGained: "\(count) = \(count) + 1",
+            whenLost: "\(count) = \(count) - 1"
         )
         addSourceInsert(
             target,
             "\(count) = (SELECT IFNULL(COUNT(\(column)), 0) FROM \(key.table) WHERE \(column) = NEW.Z_PK)"
         )
+    }
+
+    /// Adds the triggers of members: one is inserted, gets this owner or another value, leaves the owner, or is deleted.
+    private mutating func addMemberTriggers(
+        _ key: ToManyMapping.KeyColumn,
+        to target: Target,
+        reading value: SQLName?,
+        whenInserted inserted: String,
+        whenGained gained: String,
+        whenLost lost: String
+    ) {
+        let column = key.column
+        let read = value.map { "\(column), \($0)" } ?? "\(column)"
+        for (role, event, row, setting) in [
+            ("INSERT", "INSERT", "NEW", inserted),
+            ("UPDATE_INCREMENT", "UPDATE OF \(read)", "NEW", gained),
+            ("UPDATE_DECREMENT", "UPDATE OF \(column)", "OLD", lost),
+            ("DELETE", "DELETE", "OLD", lost),
+        ] {
+            add(
+                to: target,
+                firing: key.table,
+                role: "PARAMETER_\(role)",
+                on: event,
+                if: "\(row).\(column) NOT NULL",
+                setting: setting,
+                ofRow: "\(row).\(column)"
+            )
+        }
     }
 
     private mutating func addCount(_ side: ToManyMapping.JoinSide, _ target: Target) {
