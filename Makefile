@@ -342,8 +342,8 @@ check-pages: python
 # The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. The modules
 # that `CoreData` hands on are shown as parts of it, as a program sees them. A link that leads nowhere is an error. DOCS_BASE is the path at
 # which a web server has the site, such as /strata.
-FRAMEWORK = CoreData CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataCustomStores CoreDataBinaryStore CoreDataHistory \
-	CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses CoreDataOperations
+FRAMEWORK = CoreData CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores CoreDataBinaryStore \
+	CoreDataHistory CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses CoreDataOperations
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages

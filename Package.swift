@@ -89,6 +89,11 @@ let package = Package(
             name: "CoreDataBatches",
             dependencies: ["CoreDataEssentials", "StrataLocks", "StrataPredicates", "StrataRows"]
         ),
+        // Objects that are given to one worker for a time.
+        .target(
+            name: "CoreDataClaims",
+            dependencies: ["CoreDataBatches", "CoreDataEssentials", "StrataPredicates", "StrataRows"]
+        ),
         // The base classes of stores that users write: incremental and atomic ones.
         .target(
             name: "CoreDataCustomStores",
@@ -149,9 +154,10 @@ let package = Package(
         .target(
             name: "CoreData",
             dependencies: [
-                "CoreDataBatches", "CoreDataBinaryStore", "CoreDataContainer", "CoreDataCustomStores",
-                "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory", "CoreDataMigration",
-                "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations", "StrataPredicates",
+                "CoreDataBatches", "CoreDataBinaryStore", "CoreDataClaims", "CoreDataContainer",
+                "CoreDataCustomStores", "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory",
+                "CoreDataMigration", "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations",
+                "StrataPredicates",
             ]
         ),
 

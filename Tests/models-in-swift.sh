@@ -115,7 +115,7 @@ END
 } > "$scratch/main.swift"
 
 objects=()
-for target in CoreData CoreDataBatches CoreDataBinaryStore CoreDataContainer CoreDataCustomStores CoreDataEssentials CoreDataFetchedResults \
+for target in CoreData CoreDataBatches CoreDataBinaryStore CoreDataClaims CoreDataContainer CoreDataCustomStores CoreDataEssentials CoreDataFetchedResults \
     CoreDataHistory CoreDataMigration CoreDataModelClasses CoreDataModelFiles CoreDataOperations StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
     StrataPredicates StrataRows StrataSQL StrataSQLite StrataSQLiteStore; do
     objects+=("$build/$target.build"/*.o)

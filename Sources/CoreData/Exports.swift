@@ -1,6 +1,7 @@
 // The framework is made of several modules; a program imports this one, which hands on all of them.
 @_exported import CoreDataBatches
 @_exported import CoreDataBinaryStore
+@_exported import CoreDataClaims
 @_exported import CoreDataContainer
 @_exported import CoreDataCustomStores
 @_exported import CoreDataEssentials

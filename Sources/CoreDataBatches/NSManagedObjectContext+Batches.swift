@@ -13,7 +13,7 @@ extension NSManagedObjectContext {
     /// Carries out a batch in each of the stores, and informs the contexts that follow.
     ///
     /// If a later store fails, then the changes in the earlier stores remain, and the error names them.
-    final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
+    package final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
         if let request = batch.request as? NSPersistentStoreRequest { try requireWritable(stores, request) }
         return try execute(stores.map { ($0, batch) })
     }
@@ -41,7 +41,7 @@ extension NSManagedObjectContext {
     }
 
     /// Refuses a request if one of its stores is read-only or takes no batches, before any store is changed.
-    final func requireWritable(_ stores: [OpenStore], _ request: NSPersistentStoreRequest) throws {
+    package final func requireWritable(_ stores: [OpenStore], _ request: NSPersistentStoreRequest) throws {
         guard coordinator != nil else { throw noCoordinator(request) }
         for store in stores where store.store.isReadOnly {
             throw CocoaError.described(
@@ -56,7 +56,7 @@ extension NSManagedObjectContext {
         if let store = stores.first(where: { !$0.rows.takesBatches }) { throw store.refusal(of: request) }
     }
 
-    final func noCoordinator(_ request: NSPersistentStoreRequest) -> CocoaError {
+    package final func noCoordinator(_ request: NSPersistentStoreRequest) -> CocoaError {
         CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
@@ -69,7 +69,7 @@ extension NSManagedObjectContext {
     /// The author and the name that a history records for a batch.
     ///
     /// They are those of the root, as for saves, which the root writes too.
-    final var recordedNames: Batch.Recorder {
+    package final var recordedNames: Batch.Recorder {
         guard let upward else { return Batch.Recorder(author: transactionAuthor, contextName: name) }
         return visitParent(upward) { $0.recordedNames }
     }

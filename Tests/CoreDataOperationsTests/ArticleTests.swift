@@ -52,7 +52,8 @@ struct ArticleTests {
         }
         let examples = try ShownCode.comments(
             in: [
-                "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataCustomStores",
+                "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
+                "CoreDataCustomStores",
                 "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults",
                 "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
                 "StrataPredicates", "StrataKeys",

@@ -7,7 +7,8 @@ import Testing
 struct PublicDocumentationTests {
     /// The targets whose declarations clients of the products see.
     private static let targets = [
-        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataCustomStores",
+        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
+        "CoreDataCustomStores",
         "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
         "CoreDataModelClasses", "CoreDataOperations",
         "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys",

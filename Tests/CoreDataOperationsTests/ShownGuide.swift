@@ -19,8 +19,16 @@ let shownGuide = #"""
         @Managed(.deleteRule(.cascade)) var venues: Set<Venue>
     }
 
+    @ManagedObject
+    final class Job: NSManagedObject {
+        @Managed var title: String
+        @Managed(.default(0)) var priority: Int64
+        @Managed var claimedBy: String?
+        @Managed var claimedUntil: Date?
+    }
+
     enum Guide {
-        static let shared = Result { try NSManagedObjectModel(for: Venue.self, City.self) }
+        static let shared = Result { try NSManagedObjectModel(for: Venue.self, City.self, Job.self) }
 
         static func model() throws -> NSManagedObjectModel { try shared.get() }
 

@@ -66,7 +66,8 @@ enum ShownProgram {
 
     /// The modules from which a program that uses the framework is linked.
     private static let modules = [
-        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataCustomStores",
+        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
+        "CoreDataCustomStores",
         "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
         "CoreDataModelClasses", "CoreDataOperations", "StrataArchives",
         "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",

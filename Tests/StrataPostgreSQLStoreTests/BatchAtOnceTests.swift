@@ -61,6 +61,31 @@ struct BatchAtOnceTests {
         try expectEqual(observer.query("SELECT sum(population)::bigint FROM city").firstInt64, 3)
     }
 
+    @Test func `a claim passes by rows that others have locked`() throws {
+        let pinned = try filled([NSPersistentStoreTimeoutOption: 30.0])
+        let other = try pinned.direct()
+        let context = pinned.stack.context()
+        let attributes = ClaimAttributes(worker: "name", end: "createdAt")
+        try context.performAndWait {
+            for number in 1...3 { _ = context.insert("Venue", ["distance": Double(number)]) }
+            try context.save()
+        }
+        try other.command("BEGIN; SELECT 1 FROM venue WHERE distance = 2 FOR UPDATE")
+        let request = NSFetchRequest<NSManagedObject>(entityName: "Venue")
+        request.predicate = NSPredicate(format: "distance < 10")
+        request.sortDescriptors = [NSSortDescriptor(key: "distance", ascending: true)]
+        try context.performAndWait {
+            func claim() throws -> [Double?] {
+                try context.claim(request, as: "one", for: .seconds(60), limit: 2, attributes: attributes)
+                    .map { $0.value(forKey: "distance") as? Double }
+            }
+            try expectEqual(claim(), [1, 3])
+            try expectEqual(claim(), [])
+            try other.command("ROLLBACK")
+            try expectEqual(claim(), [2])
+        }
+    }
+
     @Test func `a statement may take longer than the time-out as long as the server works at it`() throws {
         let pinned = try filled([NSPersistentStoreTimeoutOption: 3.0])
         let observer = try pinned.direct()

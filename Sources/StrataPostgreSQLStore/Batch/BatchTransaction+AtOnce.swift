@@ -15,7 +15,7 @@ extension BatchTransaction {
             update.slots.allSatisfy({ concernsRowAlone($0, entity) }),
             !update.constantSlots.contains(where: { cannotBeStored(update.constants, $0) }),
             !derivesFrom(entity.layout), !derives(entity.layout),
-            let rows = try queries.condition(update.rows, entity)
+            let rows = try selection(of: update, entity)
         else { return nil }
         var values = rows.parameters + [.int8(RowVersion.mark(identifier))]
         let next = database.naming.nextVersion(of: "t0.\(database.naming.version)", mark: values.count)
@@ -35,6 +35,10 @@ extension BatchTransaction {
                 assignments.append("\(folded.name) = $\(values.count)")
             }
         }
+        if let lease = update.lease, let name = entity.columns[lease.end.index].name {
+            values.append(.float8(lease.seconds))
+            assignments.append("\(name) = \(Self.now) + $\(values.count)")
+        }
         var writer = ComputedUpdate(entity, values)
         for computed in update.computed {
             guard let name = entity.columns[computed.slot.index].name,
@@ -43,7 +47,8 @@ extension BatchTransaction {
             assignments.append("\(name) = \(value)")
         }
         let sql = "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)"
-        try lockInOrder(rows, entity)
+        // A claim waits for no other transaction.
+        if update.lease?.isNew != true { try lockInOrder(rows, entity) }
         func change() throws -> Bool {
             try self.change(
                 sql,
@@ -61,6 +66,39 @@ extension BatchTransaction {
         } otherwise: {
             nil
         }
+    }
+
+    /// The time by the server's clock when the statement began, in seconds since the reference date.
+    ///
+    /// Unlike ``HistoryQueries/now`` it is the same for all rows of a statement, so an index can serve a comparison.
+    private static let now: String = {
+        let start = Int(Date.timeIntervalBetween1970AndReferenceDate)
+        return "(pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) - \(start))"
+    }()
+
+    /// The time by the server's clock, for an update whose rows the process has to examine.
+    func serverTime() throws -> TimeInterval {
+        let result = try connection.query("SELECT \(Self.now)", [])
+        return result[0].double(0)
+    }
+
+    /// The rows of an update, as the end of its statement; `nil` if the process has to examine them.
+    private func selection(
+        of update: BatchUpdate,
+        _ entity: EntityMapping
+    ) throws -> (sql: String, parameters: [PostgreSQLValue])? {
+        guard let lease = update.lease, lease.isNew else { return try queries.condition(update.rows, entity) }
+        guard let end = entity.columns[lease.end.index].name,
+            let free = try queries.free(
+                update.rows,
+                entity,
+                where: "t0.\(end) IS NULL OR t0.\(end) <= \(Self.now)",
+                strength: earlier.strength
+            )
+        else { return nil }
+        // An array is made once, before the first row changes. A query that is part of a join might run again, and would
+        // lock more rows than were asked for.
+        return (" WHERE t0.\(database.naming.key) = ANY(ARRAY(\(free.sql)))", free.parameters)
     }
 
     /// Deletes all rows with one statement, if that is possible: no relationship leads to them, and no values of them

@@ -85,7 +85,7 @@ final class BatchTransaction {
         case .insert(let insertion): try insert(given, insertion)
         case .update(let update):
             if let isRecorded = try updateAtOnce(update, identifier: identifier) { return isRecorded }
-            try self.update(update)
+            try self.update(try update.leased(at: try serverTime()))
         case .delete(let deletion):
             if let isRecorded = try deleteAtOnce(deletion, identifier: identifier) { return isRecorded }
             try delete(deletion)

@@ -30,11 +30,21 @@ struct FetchStatement {
 
 extension RowQueries {
     /// Writes a fetch in SQL, or a weaker condition that all of its rows satisfy.
+    ///
+    /// - Parameters:
+    ///   - plan: The fetch.
+    ///   - entity: The mapping of its entity.
+    ///   - isOrdered: Whether the order matters.
+    ///   - addsUp: Whether the server computes sums that may be too large for it.
+    ///   - condition: A condition in SQL, without values, that the rows satisfy as well.
+    /// - Returns: The statement.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
     func statement(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
         isOrdered: Bool = true,
-        addsUp: Bool = true
+        addsUp: Bool = true,
+        also condition: String? = nil
     ) throws -> FetchStatement {
         let reach = SQLReach(mapping, addsUp: addsUp)
         var predicate = plan.predicate
@@ -63,6 +73,7 @@ extension RowQueries {
         var conditions: [String] = []
         if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
         if let condition = compiled.condition { conditions.append("(\(condition))") }
+        if let condition { conditions.append("(\(condition))") }
         var parameters = compiled.bindings.map { PostgreSQLValue($0) }
         if let condition = predicate?.condition, let area = area(of: condition, for: entity, binding: &parameters) {
             conditions.append(area)
@@ -126,6 +137,26 @@ extension RowQueries {
         let statement = try statement(plan, entity, isOrdered: false)
         guard statement.standsAlone, let restriction = statement.restriction else { return nil }
         return (restriction, statement.parameters)
+    }
+
+    /// A query for the keys of free rows, which locks the rows and passes by those that others have locked.
+    ///
+    /// - Parameters:
+    ///   - plan: The rows, in their order and with their limit.
+    ///   - entity: The mapping of their entity.
+    ///   - isFree: The condition, in SQL without values, that a row is free.
+    ///   - strength: The strength of the locks.
+    /// - Returns: The query; `nil` if the process has to examine the rows.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
+    func free(_ plan: FetchPlan, _ entity: EntityMapping, where isFree: String, strength: String) throws
+        -> (sql: String, parameters: [PostgreSQLValue])?
+    {
+        guard plan.timeLimit == nil else { return nil }
+        let statement = try statement(plan, entity, also: isFree)
+        guard statement.standsAlone else { return nil }
+        return (
+            "SELECT t0.\(naming.key)\(statement.tail) \(strength) OF t0 SKIP LOCKED", statement.parameters
+        )
     }
 
     /// Reports the statement of a fetch to instruments, without its values, and returns it.

@@ -143,18 +143,28 @@ package struct BatchInsertion {
 package struct BatchUpdate {
     package var rows: FetchPlan
     /// Values that are the same for all rows.
-    package let constants: Row
-    package let constantSlots: [Slot]
+    package internal(set) var constants: Row
+    package internal(set) var constantSlots: [Slot]
     package let computed: [Computed]
     /// How many variables the expressions use.
     package let variableCount: Int
+    /// The lease that the update gives to its rows; `nil`, as for every request for an update, if it gives none.
+    package internal(set) var lease: RowLease?
 
-    package init(rows: FetchPlan, constants: Row, constantSlots: [Slot], computed: [Computed], variableCount: Int) {
+    package init(
+        rows: FetchPlan,
+        constants: Row,
+        constantSlots: [Slot],
+        computed: [Computed],
+        variableCount: Int,
+        lease: RowLease? = nil
+    ) {
         self.rows = rows
         self.constants = constants
         self.constantSlots = constantSlots
         self.computed = computed
         self.variableCount = variableCount
+        self.lease = lease
     }
 
     /// A value that is computed for each row from the row as it was before the change.
@@ -182,7 +192,11 @@ package struct BatchUpdate {
         }
     }
 
-    package var slots: [Slot] { constantSlots + computed.map(\.slot) }
+    package var slots: [Slot] {
+        var slots = constantSlots + computed.map(\.slot)
+        if let lease { slots.append(lease.end) }
+        return slots
+    }
 
     /// The names of the properties that change.
     package var propertyNames: [String] { slots.propertyNames }

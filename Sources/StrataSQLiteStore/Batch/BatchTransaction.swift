@@ -44,7 +44,9 @@ final class BatchTransaction {
         if let entity = mapping.entity(batch.layout) {
             switch batch.work {
             case .insert(let insertion): try insert(insertion, entity)
-            case .update(let update): try self.update(update, entity)
+            case .update(let update):
+                // The writer's turn has come, so no other claim comes between the look at the clock and the change.
+                try self.update(update.leased(at: Date().timeIntervalSinceReferenceDate), entity)
             case .delete(let deletion): try delete(deletion, entity)
             }
         }
