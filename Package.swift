@@ -112,6 +112,8 @@ let package = Package(
             name: "CoreDataHistory",
             dependencies: ["CoreDataEssentials", "StrataLocks", "StrataPredicates", "StrataRows"]
         ),
+        // The notifications of contexts and coordinators as typed messages.
+        .target(name: "CoreDataMessages", dependencies: ["CoreDataEssentials", "StrataLocks"]),
         // Containers and store descriptions.
         .target(
             name: "CoreDataContainer",
@@ -156,6 +158,7 @@ let package = Package(
             dependencies: [
                 "CoreDataBatches", "CoreDataBinaryStore", "CoreDataClaims", "CoreDataContainer",
                 "CoreDataCustomStores", "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory",
+                "CoreDataMessages",
                 "CoreDataMigration", "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations",
                 "StrataPredicates",
             ]

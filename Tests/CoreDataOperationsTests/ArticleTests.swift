@@ -54,7 +54,8 @@ struct ArticleTests {
             in: [
                 "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
                 "CoreDataCustomStores",
-                "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults",
+                "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
+                "CoreDataFetchedResults",
                 "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
                 "StrataPredicates", "StrataKeys",
             ]

@@ -9,7 +9,8 @@ struct PublicDocumentationTests {
     private static let targets = [
         "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
         "CoreDataCustomStores",
-        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
+        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults",
+        "CoreDataMigration",
         "CoreDataModelClasses", "CoreDataOperations",
         "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys",
     ]

@@ -66,9 +66,10 @@ enum ShownProgram {
 
     /// The modules from which a program that uses the framework is linked.
     private static let modules = [
-        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
+        "SwiftData", "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
         "CoreDataCustomStores",
-        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
+        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults",
+        "CoreDataMigration",
         "CoreDataModelClasses", "CoreDataOperations", "StrataArchives",
         "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
         "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",

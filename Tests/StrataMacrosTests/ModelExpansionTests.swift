@@ -44,7 +44,8 @@ struct ModelExpansionTests {
                 """
             ).source
         )
-        let entries = source.split(separator: "\n").filter { $0.contains("PropertyMetadata(") || $0.hasPrefix("#") }.prefix(8)
+        let entries = source.split(separator: "\n").filter { $0.contains("PropertyMetadata(") || $0.hasPrefix("#") }
+            .prefix(8)
         let place = "    metadata.append(SwiftData.Schema.PropertyMetadata(name: "
         expectEqual(
             entries.map { $0.replacing(place, with: "") },
@@ -57,7 +58,10 @@ struct ModelExpansionTests {
                 "\"code\", keypath: \\Item.code, defaultValue: nil, metadata: nil))",
             ]
         )
-        expect(source.contains("public init(backingData:") && source.contains("code = backingData.getValue(forKey: \\.code)"))
+        expect(
+            source.contains("public init(backingData:")
+                && source.contains("code = backingData.getValue(forKey: \\.code)")
+        )
         expect(!source.contains("_cache = ") && source.contains("_title = _SwiftDataNoType()"))
     }
 

@@ -32,7 +32,9 @@ struct FetchDescriptorTests {
         expectEqual(try names(context, #Predicate { $0.crew?.name == "Night" }), ["Ada", "Bea"])
         expectEqual(try names(context, #Predicate { $0.crew == nil }), ["Cid", "Dan"])
         expectEqual(
-            try context.fetchCount(FetchDescriptor<Crew>(predicate: #Predicate { $0.sailors.contains { $0.badge == 1 } })),
+            try context.fetchCount(
+                FetchDescriptor<Crew>(predicate: #Predicate { $0.sailors.contains { $0.badge == 1 } })
+            ),
             1
         )
     }
@@ -68,13 +70,18 @@ struct FetchDescriptorTests {
         try context.delete(model: Sailor.self, where: #Predicate { $0.badge < 2 })
         expectEqual(try ModelContext(context.container).fetchCount(FetchDescriptor<Sailor>()), 4)
         try context.save()
-        expectEqual(try ModelContext(context.container).fetch(FetchDescriptor<Sailor>()).map(\.name).sorted(), ["Cid", "Dan"])
+        expectEqual(
+            try ModelContext(context.container).fetch(FetchDescriptor<Sailor>()).map(\.name).sorted(),
+            ["Cid", "Dan"]
+        )
     }
 
     @Test(arguments: Place.allCases)
     func `identifiers find their objects, saved or not, alone, in relationships and in arrays`(_ place: Place) throws {
         let context = try context(place)
-        let bea = try require(try context.fetch(FetchDescriptor<Sailor>(predicate: #Predicate { $0.name == "Bea" })).first)
+        let bea = try require(
+            try context.fetch(FetchDescriptor<Sailor>(predicate: #Predicate { $0.name == "Bea" })).first
+        )
         let crew = try require(bea.crew)
         let new = Sailor("Eve", badge: 9)
         context.insert(new)

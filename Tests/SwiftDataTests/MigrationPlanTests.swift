@@ -45,7 +45,9 @@ private enum Plan: SchemaMigrationPlan {
                 fromVersion: First.self,
                 toVersion: Second.self,
                 willMigrate: { context in
-                    for boat in try context.fetch(FetchDescriptor<First.Boat>()) where boat.length < 0 { context.delete(boat) }
+                    for boat in try context.fetch(FetchDescriptor<First.Boat>()) where boat.length < 0 {
+                        context.delete(boat)
+                    }
                     try context.save()
                 },
                 didMigrate: { context in
@@ -63,11 +65,16 @@ private enum FailingPlan: SchemaMigrationPlan {
     static var schemas: [any VersionedSchema.Type] { [First.self, Second.self] }
     static var stages: [MigrationStage] {
         [
-            .custom(fromVersion: First.self, toVersion: Second.self, willMigrate: { context in
-                for boat in try context.fetch(FetchDescriptor<First.Boat>()) { context.delete(boat) }
-                try context.save()
-                throw Failure()
-            }, didMigrate: nil)
+            .custom(
+                fromVersion: First.self,
+                toVersion: Second.self,
+                willMigrate: { context in
+                    for boat in try context.fetch(FetchDescriptor<First.Boat>()) { context.delete(boat) }
+                    try context.save()
+                    throw Failure()
+                },
+                didMigrate: nil
+            )
         ]
     }
 }
@@ -97,7 +104,11 @@ struct MigrationPlanTests {
 
     @Test func `the closures of a stage have the classes of their version`() throws {
         let configuration = try makeStore()
-        let container = try ModelContainer(for: Second.Boat.self, migrationPlan: Plan.self, configurations: configuration)
+        let container = try ModelContainer(
+            for: Second.Boat.self,
+            migrationPlan: Plan.self,
+            configurations: configuration
+        )
         let boats = try ModelContext(container).fetch(FetchDescriptor<Second.Boat>(sortBy: [SortDescriptor(\.title)]))
         expectEqual(boats.map(\.title), ["Argo", "Dory"])
         expectEqual(boats.map(\.class_), ["ship", "boat"])
@@ -107,7 +118,11 @@ struct MigrationPlanTests {
     @Test func `a closure that throws leaves the store as it was`() throws {
         let configuration = try makeStore()
         let error = expectThrows(SwiftDataError.self) {
-            _ = try ModelContainer(for: Second.Boat.self, migrationPlan: FailingPlan.self, configurations: configuration)
+            _ = try ModelContainer(
+                for: Second.Boat.self,
+                migrationPlan: FailingPlan.self,
+                configurations: configuration
+            )
         }
         expectEqual(error, SwiftDataError.loadIssueModelContainer)
         let context = ModelContext(try ModelContainer(for: First.Boat.self, configurations: configuration))
@@ -117,7 +132,11 @@ struct MigrationPlanTests {
     @Test func `two versions with the same hashes are refused with both names`() throws {
         let error = try require(
             expectThrows(SwiftDataError.self) {
-                _ = try ModelContainer(for: First.Boat.self, migrationPlan: SamePlan.self, configurations: try makeStore())
+                _ = try ModelContainer(
+                    for: First.Boat.self,
+                    migrationPlan: SamePlan.self,
+                    configurations: try makeStore()
+                )
             }
         )
         expectEqual(error, SwiftDataError.loadIssueModelContainer)

@@ -11,11 +11,14 @@ enum Place: CaseIterable, CustomTestStringConvertible {
     var testDescription: String { self == .file ? "SQLite" : "in memory" }
 
     func container() throws -> ModelContainer {
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent("swiftdata-\(UUID().uuidString)/a.store")
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "swiftdata-\(UUID().uuidString)/a.store"
+        )
         return try ModelContainer(
             for: Sailor.self,
             Values.self,
-            configurations: self == .memory ? ModelConfiguration(isStoredInMemoryOnly: true) : ModelConfiguration(url: url)
+            configurations: self == .memory
+                ? ModelConfiguration(isStoredInMemoryOnly: true) : ModelConfiguration(url: url)
         )
     }
 }
@@ -110,7 +113,10 @@ struct ModelContextTests {
         context.rollback()
         expect(!context.hasChanges && new.modelContext == nil && !gone.isDeleted)
         expectEqual(kept.name, "Ada")
-        expectEqual(try context.fetch(FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)])).map(\.name), ["Ada", "Bea"])
+        expectEqual(
+            try context.fetch(FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)])).map(\.name),
+            ["Ada", "Bea"]
+        )
     }
 
     @Test(arguments: Place.allCases)
@@ -149,7 +155,11 @@ struct ModelContextTests {
         let sailor = Sailor("Ada", badge: 1)
         context.insert(sailor)
         let seen = Counter()
-        withObservationTracking { _ = sailor.name } onChange: { seen.count += 1 }
+        withObservationTracking {
+            _ = sailor.name
+        } onChange: {
+            seen.count += 1
+        }
         sailor.badge = 2
         expectEqual(seen.count, 0)
         sailor.name = "Bea"
@@ -163,7 +173,11 @@ struct ModelContextTests {
         context.insert(second)
         try context.save()
         let posted = Posted()
-        let observer = NotificationCenter.default.addObserver(forName: ModelContext.didSave, object: context, queue: nil) {
+        let observer = NotificationCenter.default.addObserver(
+            forName: ModelContext.didSave,
+            object: context,
+            queue: nil
+        ) {
             for key in ["insertedIdentifiers", "updatedIdentifiers", "deletedIdentifiers"] {
                 posted.identifiers[key] = $0.userInfo?[key] as? Set<PersistentIdentifier>
             }

@@ -25,7 +25,9 @@ struct SchemaTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appendingPathComponent("cart.store")
         try FileManager.default.copyItem(at: Fixtures.url("swiftdata/CartKitSwiftData_v1.sqlite"), to: file)
-        let context = ModelContext(try ModelContainer(for: CartModel.self, configurations: ModelConfiguration(url: file)))
+        let context = ModelContext(
+            try ModelContainer(for: CartModel.self, configurations: ModelConfiguration(url: file))
+        )
         let carts = try context.fetch(FetchDescriptor<CartModel>(sortBy: [SortDescriptor(\.id)]))
         expectEqual(carts.map(\.storeId), ["store-legacy"])
         expectEqual(carts.map(\.status), ["active"])
@@ -49,12 +51,17 @@ struct SchemaTests {
         let sailor = try require(entities["Sailor"])
         let rank = try require(sailor.attributesByName["rank"] as? NSCompositeAttributeDescription)
         expectEqual(rank.elements.map(\.name), ["rank"])
-        expect(rank.elements[0].isOptional && rank.elements[0].attributeType == .stringAttributeType && !rank.isOptional)
+        expect(
+            rank.elements[0].isOptional && rank.elements[0].attributeType == .stringAttributeType && !rank.isOptional
+        )
         let mood = try require(sailor.attributesByName["mood"] as? NSCompositeAttributeDescription)
         expectEqual(mood.elements.map(\.name), ["calm", "tense", "glad"])
         let spot = try require(sailor.attributesByName["spot"] as? NSCompositeAttributeDescription)
         expectEqual(spot.elements.map(\.name), ["city", "floor", "tags"])
-        expectEqual(spot.elements.map(\.attributeType), [.stringAttributeType, .integer64AttributeType, .binaryDataAttributeType])
+        expectEqual(
+            spot.elements.map(\.attributeType),
+            [.stringAttributeType, .integer64AttributeType, .binaryDataAttributeType]
+        )
         expect(spot.isOptional && spot.elements.allSatisfy(\.isOptional))
         let words = try require(sailor.attributesByName["words"])
         expectEqual(words.valueTransformerName, "NSSecureUnarchiveFromData")

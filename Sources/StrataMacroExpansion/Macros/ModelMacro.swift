@@ -12,7 +12,10 @@ enum ModelMacro {
             }
         } catch {
             // Each role reads the same declaration, but only one of them reports.
-            return Expansion(source: request.role == "member" ? nil : "", diagnostics: request.role == "member" ? [error] : [])
+            return Expansion(
+                source: request.role == "member" ? nil : "",
+                diagnostics: request.role == "member" ? [error] : []
+            )
         }
     }
 
@@ -157,7 +160,8 @@ enum PersistedPropertyMacro {
         case "peer":
             return Expansion(source: "@SwiftData.Transient\nprivate var _\(property.bareName): _SwiftDataNoType")
         case "accessor":
-            let (get, set) = transformable ? ("getTransformableValue", "setTransformableValue") : ("getValue", "setValue")
+            let (get, set) =
+                transformable ? ("getTransformableValue", "setTransformableValue") : ("getValue", "setValue")
             return Expansion(
                 source: """
                     @storageRestrictions(accesses: _$backingData, initializes: _\(property.bareName))
@@ -189,10 +193,13 @@ enum ModelActorMacro {
             var cursor = Cursor(request.declaration)
             guard let header = cursor.readHeader(), header.keyword.text == "actor" else {
                 return Expansion(
-                    diagnostics: [Diagnostic("@ModelActor can only stand on an actor.", at: Cursor(request.declaration).range)]
+                    diagnostics: [
+                        Diagnostic("@ModelActor can only stand on an actor.", at: Cursor(request.declaration).range)
+                    ]
                 )
             }
-            let access = header.modifiers.map(\.text).first { ["public", "package"].contains($0) }.map { "\($0) " } ?? ""
+            let access =
+                header.modifiers.map(\.text).first { ["public", "package"].contains($0) }.map { "\($0) " } ?? ""
             return Expansion(
                 source: """
                     \(access)nonisolated let modelExecutor: any SwiftData.ModelExecutor

@@ -37,7 +37,9 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
         self.schema = schema
         self.allowsSave = allowsSave
         self.isStoredInMemoryOnly = isStoredInMemoryOnly
-        url = isStoredInMemoryOnly ? URL(fileURLWithPath: "/dev/null") : Self.folder.appendingPathComponent("\(name ?? "default").store")
+        url =
+            isStoredInMemoryOnly
+            ? URL(fileURLWithPath: "/dev/null") : Self.folder.appendingPathComponent("\(name ?? "default").store")
     }
 
     /// Describes a store by its file.

@@ -24,7 +24,11 @@ public final class ModelContainer: Sendable {
     ) throws {
         // The last version of a plan has the same classes, and the number by which the store names it.
         let version = migrationPlan?.schemas.last?.versionIdentifier ?? Schema.Version(1, 0, 0)
-        try self.init(for: Schema(types, version: version), migrationPlan: migrationPlan, configurations: configurations)
+        try self.init(
+            for: Schema(types, version: version),
+            migrationPlan: migrationPlan,
+            configurations: configurations
+        )
     }
 
     /// Opens the stores of a schema.

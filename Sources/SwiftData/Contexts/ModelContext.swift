@@ -102,7 +102,9 @@ public final class ModelContext {
     public func rollback() {
         onQueue {
             managed.rollback()
-            for model in changed.values where model.backing.object?.managedObjectContext == nil { model.backing.detach() }
+            for model in changed.values where model.backing.object?.managedObjectContext == nil {
+                model.backing.detach()
+            }
             changed = [:]
         }
     }
@@ -128,7 +130,9 @@ public final class ModelContext {
             guard managed.hasChanges else { return }
             NotificationCenter.default.post(name: Self.willSave, object: self)
             let (inserted, updated, deleted) = (managed.insertedObjects, managed.updatedObjects, managed.deletedObjects)
-            let deletedIdentifiers = Set(deleted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) })
+            let deletedIdentifiers = Set(
+                deleted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) }
+            )
             let ended = deleted.compactMap { changed[ObjectIdentifier($0)] }
             try managed.save()
             for model in ended { model.backing.detach() }
@@ -137,7 +141,9 @@ public final class ModelContext {
                 name: Self.didSave,
                 object: self,
                 userInfo: [
-                    NotificationKey.insertedIdentifiers.rawValue: Set(inserted.map { PersistentIdentifier($0.objectID) }),
+                    NotificationKey.insertedIdentifiers.rawValue: Set(
+                        inserted.map { PersistentIdentifier($0.objectID) }
+                    ),
                     NotificationKey.updatedIdentifiers.rawValue: Set(updated.map { PersistentIdentifier($0.objectID) }),
                     NotificationKey.deletedIdentifiers.rawValue: deletedIdentifiers,
                 ]
@@ -152,7 +158,8 @@ public final class ModelContext {
 
     /// The keys of the notifications' information.
     public enum NotificationKey: String, Sendable {
-        case queryGeneration, invalidatedAllIdentifiers, insertedIdentifiers, updatedIdentifiers, deletedIdentifiers, historyTokens
+        case queryGeneration, invalidatedAllIdentifiers, insertedIdentifiers, updatedIdentifiers, deletedIdentifiers,
+            historyTokens
     }
 
     // MARK: - Identity

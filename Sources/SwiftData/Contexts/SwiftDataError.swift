@@ -1,7 +1,8 @@
 /// An error of a container, a context or a fetch.
 public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible {
     enum Code: String {
-        case includePendingChangesWithBatchSize, unsupportedPredicate, unsupportedKeyPath, sortingPendingChangesWithIdentifiers
+        case includePendingChangesWithBatchSize, unsupportedPredicate, unsupportedKeyPath,
+            sortingPendingChangesWithIdentifiers
         case unsupportedSortDescriptor, duplicateConfiguration, configurationFileNameTooLong
         case configurationFileNameContainsInvalidCharacters, configurationSchemaNotFoundInContainerSchema
         case loadIssueModelContainer, modelValidationFailure, missingModelContext, backwardMigration, unknownSchema
@@ -17,7 +18,9 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
         self.reason = reason
     }
 
-    public var description: String { reason.isEmpty ? "SwiftDataError.\(code.rawValue)" : "SwiftDataError.\(code.rawValue): \(reason)" }
+    public var description: String {
+        reason.isEmpty ? "SwiftDataError.\(code.rawValue)" : "SwiftDataError.\(code.rawValue): \(reason)"
+    }
 
     public static func == (lhs: SwiftDataError, rhs: SwiftDataError) -> Bool { lhs.code == rhs.code }
 
@@ -33,7 +36,9 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     /// A key path is no stored property.
     public static var unsupportedKeyPath: SwiftDataError { .init(.unsupportedKeyPath) }
     /// Identifiers of unsaved objects were to be sorted.
-    public static var sortingPendingChangesWithIdentifiers: SwiftDataError { .init(.sortingPendingChangesWithIdentifiers) }
+    public static var sortingPendingChangesWithIdentifiers: SwiftDataError {
+        .init(.sortingPendingChangesWithIdentifiers)
+    }
     /// A sort descriptor names no stored property.
     public static var unsupportedSortDescriptor: SwiftDataError { .init(.unsupportedSortDescriptor) }
     /// Two configurations have the same name or file.

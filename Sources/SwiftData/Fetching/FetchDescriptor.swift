@@ -86,7 +86,8 @@ extension ModelContext {
     }
 
     /// The identifiers of the objects that a descriptor describes.
-    public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier] {
+    public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier]
+    {
         try fetch(descriptor).map(\.persistentModelID)
     }
 }

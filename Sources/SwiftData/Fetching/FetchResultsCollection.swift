@@ -59,10 +59,12 @@ extension ModelContext {
         let hadChanges = hasChanges
         for start in stride(from: 0, to: identifiers.count, by: size) {
             for id in identifiers[start..<Swift.min(start + size, identifiers.count)] {
-                guard let id, let model = onQueue({ () -> T? in
-                    let object = managed.object(with: id)
-                    return model(of: object) as? T
-                }) else { continue }
+                guard let id,
+                    let model = onQueue({ () -> T? in
+                        let object = managed.object(with: id)
+                        return model(of: object) as? T
+                    })
+                else { continue }
                 try block(model)
             }
             if !allowEscapingMutations, !hadChanges, hasChanges {

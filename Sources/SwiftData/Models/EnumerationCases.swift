@@ -20,7 +20,9 @@ enum EnumerationCases {
         var names: [String] = []
         for index in 0..<count {
             let record = fields + 16 + index * size
-            guard record.load(fromByteOffset: 4, as: Int32.self) == 0, let name = target(of: record + 8) else { return nil }
+            guard record.load(fromByteOffset: 4, as: Int32.self) == 0, let name = target(of: record + 8) else {
+                return nil
+            }
             names.append(String(cString: name.assumingMemoryBound(to: CChar.self)))
         }
         return names

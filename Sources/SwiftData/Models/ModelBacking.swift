@@ -113,7 +113,9 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         return value
     }
 
-    func getValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value?>) -> Value? { related(record.property(key)) }
+    func getValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value?>) -> Value? {
+        related(record.property(key))
+    }
 
     func getValue<Value, OtherModel>(forKey key: KeyPath<Model, Value>) -> Value
     where Value: RelationshipCollection, OtherModel == Value.PersistentElement { collection(key) }
@@ -161,7 +163,9 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
 
     // MARK: - Writing
 
-    func setValue<Value: Encodable>(forKey key: KeyPath<Model, Value>, to newValue: Value) { setAttribute(key, newValue) }
+    func setValue<Value: Encodable>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
+        setAttribute(key, newValue)
+    }
 
     func setValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
         setRelated(record.property(key), newValue)
@@ -179,7 +183,9 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         setCollection(key, newValue)
     }
 
-    func setTransformableValue<Value>(forKey key: KeyPath<Model, Value>, to newValue: Value) { setAttribute(key, newValue) }
+    func setTransformableValue<Value>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
+        setAttribute(key, newValue)
+    }
 
     private func setAttribute(_ key: PartialKeyPath<Model>, _ newValue: Any) {
         let property = record.property(key)

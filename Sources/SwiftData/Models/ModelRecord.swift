@@ -74,17 +74,23 @@ final class ModelRecord: @unchecked Sendable {
             groups.map { group in
                 group.map { keyPath in
                     guard let name = names[keyPath] else {
-                        fatalError("SwiftData: \(keyPath) is no stored property of \(type), and cannot be unique or indexed.")
+                        fatalError(
+                            "SwiftData: \(keyPath) is no stored property of \(type), and cannot be unique or indexed."
+                        )
                     }
                     return name
                 }
             }
         }
-        constraints = named(metadata.compactMap { ($0.metadata as? any ConstraintMetadata)?.uniqueGroups }.flatMap(\.self))
+        constraints = named(
+            metadata.compactMap { ($0.metadata as? any ConstraintMetadata)?.uniqueGroups }.flatMap(\.self)
+        )
         indices = named(metadata.compactMap { ($0.metadata as? any ConstraintMetadata)?.indexGroups }.flatMap(\.self))
     }
 
-    private static func property(_ metadata: Schema.PropertyMetadata, of type: any PersistentModel.Type) -> ModelProperty {
+    private static func property(_ metadata: Schema.PropertyMetadata, of type: any PersistentModel.Type)
+        -> ModelProperty
+    {
         let declared = Swift.type(of: metadata.keypath).valueType
         let wrapped = (declared as? any OptionalValue.Type)?.wrapped
         let plain = wrapped ?? declared
@@ -95,7 +101,9 @@ final class ModelRecord: @unchecked Sendable {
             kind = .toMany(collection.element)
         } else {
             do {
-                kind = .attribute(try StoredForm(of: plain, property: metadata.name, metadata.metadata as? Schema.Attribute))
+                kind = .attribute(
+                    try StoredForm(of: plain, property: metadata.name, metadata.metadata as? Schema.Attribute)
+                )
             } catch {
                 fatalError("SwiftData: \(type).\(metadata.name) cannot be stored: \(error)")
             }

@@ -68,7 +68,9 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
     /// Orders by store, entity and key; keys that are numbers have the order of the numbers, and new objects come last.
     public static func < (lhs: PersistentIdentifier, rhs: PersistentIdentifier) -> Bool {
         if lhs.isTemporary != rhs.isTemporary { return rhs.isTemporary }
-        if lhs.storeIdentifier != rhs.storeIdentifier { return (lhs.storeIdentifier ?? "") < (rhs.storeIdentifier ?? "") }
+        if lhs.storeIdentifier != rhs.storeIdentifier {
+            return (lhs.storeIdentifier ?? "") < (rhs.storeIdentifier ?? "")
+        }
         if lhs.entityName != rhs.entityName { return lhs.entityName < rhs.entityName }
         if let left = lhs.number, let right = rhs.number { return left < right }
         return lhs.primaryKey < rhs.primaryKey
@@ -80,10 +82,15 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
 
     private enum Outer: String, CodingKey { case implementation }
 
-    private enum Inner: String, CodingKey { case primaryKey, uriRepresentation, isTemporary, storeIdentifier, entityName }
+    private enum Inner: String, CodingKey {
+        case primaryKey, uriRepresentation, isTemporary, storeIdentifier, entityName
+    }
 
     public init(from decoder: any Decoder) throws {
-        let parts = try decoder.container(keyedBy: Outer.self).nestedContainer(keyedBy: Inner.self, forKey: .implementation)
+        let parts = try decoder.container(keyedBy: Outer.self).nestedContainer(
+            keyedBy: Inner.self,
+            forKey: .implementation
+        )
         self.init(
             store: try parts.decodeIfPresent(String.self, forKey: .storeIdentifier),
             entity: try parts.decode(String.self, forKey: .entityName),

@@ -72,7 +72,9 @@ indirect enum StoredForm {
             return .rawValue(representable, element: property, raw)
         }
         guard let codable = type as? any Codable.Type else {
-            throw Unsupported(description: "\(type) is not Codable. Mark the property with @Transient, or make the type Codable.")
+            throw Unsupported(
+                description: "\(type) is not Codable. Mark the property with @Transient, or make the type Codable."
+            )
         }
         if let cases = EnumerationCases.names(of: type) { return .cases(codable, cases) }
         var elements: [Element] = []
@@ -149,7 +151,8 @@ extension StoredForm {
         case .boolean: return (value as? Bool).map { NSNumber(value: $0) }
         case .string, .date, .data, .uuid, .decimal, .url, .transformable: return value
         case .rawValue(_, let element, let form):
-            guard let representable = value as? any RawRepresentable, let raw = form.stored(representable.rawValue) else {
+            guard let representable = value as? any RawRepresentable, let raw = form.stored(representable.rawValue)
+            else {
                 return nil
             }
             return [element: raw]
@@ -175,7 +178,8 @@ extension StoredForm {
                 .flatMap { EnumerationCases.value(of: type, at: $0) }
         case .structure(let type, let elements):
             (stored as? [String: Any]).flatMap { Self.structure(type, elements, $0) }
-        case .json(let type): (stored as? Data ?? (stored as? NSData).map { Data(referencing: $0) }).flatMap { Self.decoded(type, $0) }
+        case .json(let type):
+            (stored as? Data ?? (stored as? NSData).map { Data(referencing: $0) }).flatMap { Self.decoded(type, $0) }
         }
     }
 
@@ -196,7 +200,9 @@ extension StoredForm {
                     func read<Field>(_ type: Field.Type) -> Any {
                         bytes.baseAddress!.advanced(by: element.offset).assumingMemoryBound(to: type).pointee
                     }
-                    if let part = element.form.stored(_openExistential(element.type, do: read)) { parts[element.name] = part }
+                    if let part = element.form.stored(_openExistential(element.type, do: read)) {
+                        parts[element.name] = part
+                    }
                 }
                 return parts
             }

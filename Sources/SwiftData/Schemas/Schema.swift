@@ -29,7 +29,8 @@ public final class Schema: @unchecked Sendable {
         let defaultValue: Any?
         let metadata: (any SchemaProperty)?
 
-        public init(name: String, keypath: AnyKeyPath, defaultValue: Any? = nil, metadata: (any SchemaProperty)? = nil) {
+        public init(name: String, keypath: AnyKeyPath, defaultValue: Any? = nil, metadata: (any SchemaProperty)? = nil)
+        {
             self.name = name
             self.keypath = keypath
             self.defaultValue = defaultValue
@@ -69,7 +70,9 @@ public final class Schema: @unchecked Sendable {
             let record = ModelRecord.of(type)
             if let known = records[record.entityName] {
                 guard known === record else {
-                    fatalError("SwiftData: \(known.type) and \(type) have the same name, \(record.entityName), in one schema.")
+                    fatalError(
+                        "SwiftData: \(known.type) and \(type) have the same name, \(record.entityName), in one schema."
+                    )
                 }
                 continue
             }

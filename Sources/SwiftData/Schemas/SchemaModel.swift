@@ -46,7 +46,9 @@ struct SchemaModel {
 
     // MARK: - Properties
 
-    private func property(of property: ModelProperty, _ entities: [String: NSEntityDescription]) -> NSPropertyDescription {
+    private func property(of property: ModelProperty, _ entities: [String: NSEntityDescription])
+        -> NSPropertyDescription
+    {
         switch property.kind {
         case .attribute(let form): attribute(property, form)
         case .toOne(let type): relationship(property, to: type, isToMany: false, entities)
@@ -106,9 +108,12 @@ struct SchemaModel {
                 guard let keyPath = (property.metadata as? Schema.Relationship)?.inverseKeyPath else { continue }
                 guard let type = Swift.type(of: keyPath).rootType as? any PersistentModel.Type,
                     let other = ModelRecord.of(type).propertyIfStored(keyPath),
-                    let here = relationship(record, property.name), let there = relationship(ModelRecord.of(type), other.name)
+                    let here = relationship(record, property.name),
+                    let there = relationship(ModelRecord.of(type), other.name)
                 else {
-                    fatalError("SwiftData: the inverse \(keyPath) of \(record.type).\(property.name) is no relationship.")
+                    fatalError(
+                        "SwiftData: the inverse \(keyPath) of \(record.type).\(property.name) is no relationship."
+                    )
                 }
                 here.inverseRelationship = there
                 there.inverseRelationship = here

@@ -193,6 +193,49 @@ struct BinaryStoreTests {
         try close(open(model("address"), [NSIgnorePersistentStoreVersioningOption: true]))
     }
 
+    @Test func `a file with version hashes of the former rule is read and saved to, and loses nothing`() throws {
+        func model() throws -> NSManagedObjectModel {
+            try NSManagedObjectModel.parsing(
+                """
+                <entity name="Person">
+                    <attribute name="name" optional="YES" attributeType="String"/>
+                    <composite name="home" optional="YES">
+                        <attribute name="street" optional="YES" attributeType="String"/>
+                    </composite>
+                </entity>
+                """
+            )
+        }
+        let person = NSFetchRequest<NSManagedObject>(entityName: "Person")
+        let first = try open(model())
+        try first.performAndWait {
+            let ada = NSEntityDescription.insertNewObject(forEntityName: "Person", into: first)
+            ada.setValue("Ada", forKey: "name")
+            ada.setValue("Elm", forKeyPath: "home.street")
+            try first.save()
+        }
+        try close(first)
+        let former = try require(VersionHash.formerHash(of: model().entity("Person")))
+        try expect(former != model().entity("Person").versionHash)
+        let file = try require(try BinaryStoreFile(contentsOf: url))
+        var metadata = file.metadata
+        metadata[NSStoreModelVersionHashesKey] = ["Person": former]
+        try BinaryStoreFile(metadata: metadata, lastKey: file.lastKey, objects: file.objects).write(to: url)
+
+        for street in ["Elm", "Oak"] {
+            let context = try open(model())
+            try context.performAndWait {
+                let ada = try require(try context.fetch(person).first)
+                expectEqual(ada.value(forKeyPath: "home.street") as? String, street)
+                ada.setValue("Oak", forKeyPath: "home.street")
+                try context.save()
+            }
+            try close(context)
+        }
+        let kept = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .binary, at: url)
+        expectEqual(kept[NSStoreModelVersionHashesKey] as? [String: Data], ["Person": former])
+    }
+
     @Test func `deletions and changes are written, and keys are never used again`() throws {
         var context = try open()
         let old = try fill(context)

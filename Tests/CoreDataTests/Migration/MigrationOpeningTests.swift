@@ -252,7 +252,8 @@ struct MigrationOpeningTests {
         try expectEqual(store.problems(model), [])
     }
 
-    @Test func `m124 the history names the same properties, beside relationships to one entity and to several`() throws {
+    @Test func `m124 the history names the same properties, beside relationships to one entity and to several`() throws
+    {
         let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
         let targets = "H: n String\nP: n String\nQ(P):\n"
         let store = try AgingStore()

@@ -250,7 +250,8 @@ struct PropertyArchiveTests {
             }
             let objects = [
                 list.append(.string("$null")), list.append(.dictionary(own)), type(name), list.append(.string("text")),
-                list.append(.dictionary(["$class": list.append(.uid(6))])), list.append(.string("more")), type("NSNull"),
+                list.append(.dictionary(["$class": list.append(.uid(6))])), list.append(.string("more")),
+                type("NSNull"),
             ]
             let top = list.append(.dictionary(["root": list.append(.uid(1))]))
             let table = list.append(.array(objects))

@@ -57,7 +57,7 @@ public let NSInvalidatedObjectIDsKey = "invalidated_objectIDs"
 
 extension NSManagedObjectContext {
     /// The key of the history token in did-save notifications; Apple's framework has no name for it either.
-    static let newChangeTokenKey = "newChangeToken"
+    package static let newChangeTokenKey = "newChangeToken"
     /// The key in objects-did-change of the objects that a merge has changed; there is no public name here either.
     static let changedByMergeKey = "NSObjectsChangedByMergeChangesKey"
 }
