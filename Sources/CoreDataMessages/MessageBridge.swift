@@ -1,85 +1,107 @@
 import CoreDataEssentials
 import Foundation
-import StrataLocks
 
-/// Posts messages where notifications are posted.
+/// Makes messages of notifications for their observers.
 ///
-/// A message without an observer costs about as much as a notification without one, so a message is posted only after
-/// the program has named it. From then on one observer of the notification makes each message. It is never removed,
-/// because Foundation does not show when the last observer of a message leaves.
+/// Foundation's `post` of a message stops the program if an observer of all notifications exists: that observer gets the
+/// message as a notification. So messages are never posted. Each observer of a message has an observer of the
+/// notification, which makes the message. Foundation keeps the observer of the message and its token; when it lets go
+/// of that observer, the delivery ends.
 enum MessageBridge {
-    /// The types of messages that are posted.
-    private static let started = Locked<Set<ObjectIdentifier>>([])
+    /// Ends the observation of a notification with its own end.
+    private final class Delivery: @unchecked Sendable {
+        // @unchecked Sendable: both are set once, before the delivery is shared, and any thread may use them.
+        private let center: NotificationCenter
+        private var observer: (any NSObjectProtocol)?
+        private var end: () -> Void = {}
 
-    /// Begins to post the messages of a type on the main actor; does nothing if that has begun.
-    static func start<Message: NotificationCenter.MainActorNotificationMessage>(_ type: Message.Type) {
-        start(type, Message.name) { notification in
+        init(_ center: NotificationCenter) { self.center = center }
+
+        func begin(
+            _ name: Notification.Name,
+            _ subject: AnyObject?,
+            end: @escaping @Sendable () -> Void = {},
+            _ body: @escaping @Sendable (Notification) -> Void
+        ) {
+            self.end = end
+            observer = center.addObserver(forName: name, object: subject, queue: nil, using: body)
+        }
+
+        deinit {
+            if let observer { center.removeObserver(observer) }
+            end()
+        }
+    }
+
+    // MARK: - Observers
+
+    static func observe<Message: NotificationCenter.MainActorNotificationMessage>(
+        _ subject: Message.Subject?,
+        _ type: Message.Type,
+        in center: NotificationCenter,
+        _ observer: @escaping @MainActor (Message) -> Void
+    ) -> NotificationCenter.ObservationToken {
+        let delivery = Delivery(center)
+        delivery.begin(Message.name, subject) { [weak delivery] notification in
             // A context of a private queue may post on the main thread too, and the message is not for that.
             let context = notification.object as? NSManagedObjectContext
             guard context.map({ $0.concurrencyType == .mainQueueConcurrencyType }) ?? true else { return }
-            // What the notification has belongs to the main queue, or is thread-safe.
+            // The content of the notification belongs to the main queue, or is thread-safe.
             nonisolated(unsafe) let notification = notification
             if Thread.isMainThread {
-                MainActor.assumeIsolated { post(type, notification) }
+                MainActor.assumeIsolated {
+                    if let message = Message.makeMessage(notification) { observer(message) }
+                }
             } else {
                 // The main queue may wait for this thread, so this does not wait for the main queue.
-                DispatchQueue.main.async { post(type, notification) }
+                DispatchQueue.main.async {
+                    if delivery != nil, let message = Message.makeMessage(notification) { observer(message) }
+                }
             }
         }
+        return keep(subject, type, in: center) { message in withExtendedLifetime(delivery) { observer(message) } }
     }
 
-    /// Begins to post the messages of a type for observers of their own; does nothing if that has begun.
-    static func start<Message: NotificationCenter.AsyncNotificationMessage>(_ type: Message.Type) {
-        start(type, Message.name) { notification in
-            guard let subject = notification.object as? Message.Subject,
-                let message = Message.makeMessage(notification)
-            else { return }
-            NotificationCenter.default.post(message, subject: subject)
+    static func observe<Message: NotificationCenter.AsyncNotificationMessage>(
+        _ subject: Message.Subject?,
+        _ type: Message.Type,
+        in center: NotificationCenter,
+        _ observer: @escaping @Sendable (Message) async -> Void
+    ) -> NotificationCenter.ObservationToken {
+        let delivery = Delivery(center)
+        // One task keeps the order of the messages.
+        let (stream, continuation) = AsyncStream<Message>.makeStream()
+        let task = Task { for await message in stream { await observer(message) } }
+        delivery.begin(Message.name, subject, end: { task.cancel() }) { notification in
+            if let message = Message.makeMessage(notification) { continuation.yield(message) }
+        }
+        return keep(subject, type, in: center) { message in
+            await observer(message)
+            withExtendedLifetime(delivery) {}
         }
     }
 
-    private static func start(
-        _ type: Any.Type,
-        _ name: Notification.Name,
-        _ post: @escaping @Sendable (Notification) -> Void
-    ) {
-        started.withLock { started in
-            guard started.insert(ObjectIdentifier(type)).inserted else { return }
-            // The lock is held, so that a second caller returns only when messages are posted.
-            _ = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil, using: post)
+    static func messages<Message: NotificationCenter.AsyncNotificationMessage>(
+        _ subject: Message.Subject?,
+        _ type: Message.Type,
+        in center: NotificationCenter,
+        _ limit: Int
+    ) -> some AsyncSequence<Message, Never> & Sendable {
+        let (stream, continuation) = AsyncStream<Message>.makeStream(bufferingPolicy: .bufferingNewest(limit))
+        let delivery = Delivery(center)
+        delivery.begin(Message.name, subject) { notification in
+            if let message = Message.makeMessage(notification) { continuation.yield(message) }
         }
-    }
-
-    @MainActor private static func post<Message: NotificationCenter.MainActorNotificationMessage>(
-        _: Message.Type,
-        _ notification: Notification
-    ) {
-        guard let subject = notification.object as? Message.Subject, let message = Message.makeMessage(notification)
-        else { return }
-        NotificationCenter.default.post(message, subject: subject)
-    }
-
-    /// An identifier for messages, which are posted from now on.
-    static func identifier<Message: NotificationCenter.MainActorNotificationMessage>()
-        -> NotificationCenter.BaseMessageIdentifier<Message>
-    {
-        start(Message.self)
-        return NotificationCenter.BaseMessageIdentifier()
-    }
-
-    /// An identifier for messages, which are posted from now on.
-    static func identifier<Message: NotificationCenter.AsyncNotificationMessage>()
-        -> NotificationCenter.BaseMessageIdentifier<Message>
-    {
-        start(Message.self)
-        return NotificationCenter.BaseMessageIdentifier()
+        // The stream keeps this closure until its end.
+        continuation.onTermination = { _ in withExtendedLifetime(delivery) {} }
+        return stream
     }
 
     // MARK: - Foundation's methods
 
     // With these constraints the compiler finds Foundation's methods, and not those of this module.
 
-    static func observe<Message: NotificationCenter.MainActorMessage>(
+    private static func keep<Message: NotificationCenter.MainActorMessage>(
         _ subject: Message.Subject?,
         _ type: Message.Type,
         in center: NotificationCenter,
@@ -88,21 +110,12 @@ enum MessageBridge {
         center.addObserver(of: subject, for: type, using: observer)
     }
 
-    static func observe<Message: NotificationCenter.AsyncMessage>(
+    private static func keep<Message: NotificationCenter.AsyncMessage>(
         _ subject: Message.Subject?,
         _ type: Message.Type,
         in center: NotificationCenter,
         _ observer: @escaping @Sendable (Message) async -> Void
     ) -> NotificationCenter.ObservationToken where Message.Subject: AnyObject {
         center.addObserver(of: subject, for: type, using: observer)
-    }
-
-    static func messages<Message: NotificationCenter.AsyncMessage>(
-        _ subject: Message.Subject?,
-        _ type: Message.Type,
-        in center: NotificationCenter,
-        _ limit: Int
-    ) -> some AsyncSequence<Message, Never> & Sendable where Message.Subject: AnyObject {
-        center.messages(of: subject, for: type, bufferSize: limit)
     }
 }

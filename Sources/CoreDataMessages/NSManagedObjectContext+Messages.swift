@@ -142,7 +142,7 @@ extension NSManagedObjectContext {
     }
 }
 
-/// What a notification of a context with objects says.
+/// The content of a notification of a context with objects.
 ///
 /// Confined to the context's queue.
 private struct ContextNotification {
@@ -188,7 +188,7 @@ private struct ContextNotification {
 
 // MARK: - Messages with IDs
 
-/// What a notification of a context with IDs says, for any thread.
+/// The content of a notification of a context with IDs, for any thread.
 private struct ChangedIDsNotification: Sendable {
     let context: NSManagedObjectContext
     let inserted: Set<NSManagedObjectID>

@@ -52,7 +52,7 @@ extension NotificationCenter {
     }
 
     // Foundation's methods take any type of message and run no code of it. These are more special, so the compiler
-    // prefers them, and they begin to post the messages.
+    // prefers them, and they make the messages of notifications.
 
     /// Observes messages of the main actor.
     ///
@@ -79,8 +79,7 @@ extension NotificationCenter {
         for messageType: Message.Type,
         using observer: @escaping @MainActor (Message) -> Void
     ) -> ObservationToken {
-        MessageBridge.start(messageType)
-        return MessageBridge.observe(subject, messageType, in: self, observer)
+        MessageBridge.observe(subject, messageType, in: self, observer)
     }
 
     /// Observes messages whose observers run on their own.
@@ -108,8 +107,7 @@ extension NotificationCenter {
         for messageType: Message.Type,
         using observer: @escaping @Sendable (Message) async -> Void
     ) -> ObservationToken {
-        MessageBridge.start(messageType)
-        return MessageBridge.observe(subject, messageType, in: self, observer)
+        MessageBridge.observe(subject, messageType, in: self, observer)
     }
 
     /// The messages of a type, as they are posted.
@@ -133,7 +131,96 @@ extension NotificationCenter {
         for messageType: Message.Type,
         bufferSize limit: Int = 10
     ) -> some AsyncSequence<Message, Never> & Sendable {
-        MessageBridge.start(messageType)
-        return MessageBridge.messages(subject, messageType, in: self, limit)
+        MessageBridge.messages(subject, messageType, in: self, limit)
+    }
+
+    /// Observes the messages of an identifier about a subject.
+    ///
+    /// - Parameters:
+    ///   - subject: The context or the coordinator.
+    ///   - identifier: The identifier, such as `.didSave`.
+    ///   - observer: Called on the main actor with each message.
+    /// - Returns: A token that ends the observation when it is removed or released.
+    public func addObserver<Identifier: MessageIdentifier, Message: MainActorNotificationMessage>(
+        of subject: Message.Subject,
+        for identifier: Identifier,
+        using observer: @escaping @MainActor (Message) -> Void
+    ) -> ObservationToken where Identifier.MessageType == Message {
+        MessageBridge.observe(subject, Message.self, in: self, observer)
+    }
+
+    /// Observes the messages of an identifier about all subjects.
+    ///
+    /// - Parameters:
+    ///   - subject: The class of the subjects.
+    ///   - identifier: The identifier, such as `.didSave`.
+    ///   - observer: Called on the main actor with each message.
+    /// - Returns: A token that ends the observation when it is removed or released.
+    public func addObserver<Identifier: MessageIdentifier, Message: MainActorNotificationMessage>(
+        of subject: Message.Subject.Type,
+        for identifier: Identifier,
+        using observer: @escaping @MainActor (Message) -> Void
+    ) -> ObservationToken where Identifier.MessageType == Message {
+        MessageBridge.observe(nil, Message.self, in: self, observer)
+    }
+
+    /// Observes the messages of an identifier about a subject.
+    ///
+    /// - Parameters:
+    ///   - subject: The context or the coordinator.
+    ///   - identifier: The identifier, such as `.didSaveObjectIDsAsync`.
+    ///   - observer: Called in a task with each message, one after the other.
+    /// - Returns: A token that ends the observation when it is removed or released.
+    public func addObserver<Identifier: MessageIdentifier, Message: AsyncNotificationMessage>(
+        of subject: Message.Subject,
+        for identifier: Identifier,
+        using observer: @escaping @Sendable (Message) async -> Void
+    ) -> ObservationToken where Identifier.MessageType == Message {
+        MessageBridge.observe(subject, Message.self, in: self, observer)
+    }
+
+    /// Observes the messages of an identifier about all subjects.
+    ///
+    /// - Parameters:
+    ///   - subject: The class of the subjects.
+    ///   - identifier: The identifier, such as `.didSaveObjectIDsAsync`.
+    ///   - observer: Called in a task with each message, one after the other.
+    /// - Returns: A token that ends the observation when it is removed or released.
+    public func addObserver<Identifier: MessageIdentifier, Message: AsyncNotificationMessage>(
+        of subject: Message.Subject.Type,
+        for identifier: Identifier,
+        using observer: @escaping @Sendable (Message) async -> Void
+    ) -> ObservationToken where Identifier.MessageType == Message {
+        MessageBridge.observe(nil, Message.self, in: self, observer)
+    }
+
+    /// The messages of an identifier about a subject.
+    ///
+    /// - Parameters:
+    ///   - subject: The context or the coordinator.
+    ///   - identifier: The identifier, such as `.didSaveObjectIDsAsync`.
+    ///   - limit: The number of messages that wait; older ones are dropped.
+    /// - Returns: A sequence of the messages from now on.
+    public func messages<Identifier: MessageIdentifier, Message: AsyncNotificationMessage>(
+        of subject: Message.Subject,
+        for identifier: Identifier,
+        bufferSize limit: Int = 10
+    ) -> some AsyncSequence<Message, Never> & Sendable where Identifier.MessageType == Message {
+        MessageBridge.messages(subject, Message.self, in: self, limit)
+    }
+
+    /// The messages of an identifier about all subjects.
+    ///
+    /// - Parameters:
+    ///   - subject: The class of the subjects.
+    ///   - identifier: The identifier, such as `.didSaveObjectIDsAsync`.
+    ///   - limit: The number of messages that wait; older ones are dropped.
+    /// - Returns: A sequence of the messages from now on.
+    public func messages<Identifier: MessageIdentifier, Message: AsyncNotificationMessage>(
+        of subject: Message.Subject.Type,
+        for identifier: Identifier,
+        bufferSize limit: Int = 10
+    ) -> some AsyncSequence<Message, Never> & Sendable where Identifier.MessageType == Message {
+        MessageBridge.messages(nil, Message.self, in: self, limit)
     }
 }

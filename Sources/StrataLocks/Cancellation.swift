@@ -2,9 +2,8 @@ import Synchronization
 
 /// Lets any thread stop an operation that runs, or waits, on another one.
 ///
-/// All operations that can be stopped use it, and adapters at their edges connect it with what else can cancel or be
-/// cancelled: the polling of SQLite's connections, the cancels of PostgreSQL's server, a sleeping thread, a task, or
-/// Foundation's `Progress`.
+/// All operations that can be stopped use it. Adapters at their edges connect it with what else can cancel or be
+/// cancelled: SQLite's connections, PostgreSQL's server, a sleeping thread, a task, or Foundation's `Progress`.
 ///
 /// ``cancel(throwing:)`` ends a wait for a connection or a turn, and a statement of a server, at once. Other code of
 /// the operation asks. A cancellation stays, so that later parts of the same operation stop too.
@@ -73,7 +72,7 @@ package final class Cancellation: Sendable {
     /// - Parameters:
     ///   - stop: Called at most once, and before `body` if the operation was cancelled already. It may be called under
     ///     a lock: it must return at once, and must not use the cancellation.
-    ///   - body: What can be stopped.
+    ///   - body: The operation that can be stopped.
     /// - Returns: The result of the body.
     /// - Throws: The error of the body.
     package func running<R>(stoppedBy stop: @escaping @Sendable () -> Void, _ body: () throws -> R) rethrows -> R {

@@ -51,7 +51,7 @@ public macro Attribute(
 ///
 /// - Parameters:
 ///   - options: The options, such as `.unique`.
-///   - deleteRule: What happens to the related objects if the object is deleted.
+///   - deleteRule: The fate of the related objects if the object is deleted.
 ///   - minimumModelCount: The smallest number of related objects; 0 for no limit.
 ///   - maximumModelCount: The largest number of related objects; 0 for no limit.
 ///   - originalName: The relationship's name in earlier versions of the schema.
@@ -93,7 +93,7 @@ public macro Index<T: PersistentModel>(_ indices: [PartialKeyPath<T>]...) =
 public macro Index<T: PersistentModel>(_ indices: Schema.Index<T>.Types<T>...) =
     #externalMacro(module: "StrataMacros", type: "IndexMacro")
 
-/// Gives an actor a context of its own.
+/// Gives an actor a separate context.
 @attached(member, names: named(modelExecutor), named(modelContainer), named(init))
 @attached(extension, conformances: ModelActor)
 public macro ModelActor() = #externalMacro(module: "StrataMacros", type: "ModelActorMacro")

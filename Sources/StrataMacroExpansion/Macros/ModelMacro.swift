@@ -185,7 +185,7 @@ enum PersistedPropertyMacro {
     }
 }
 
-/// `@ModelActor`: an actor with a context of its own.
+/// `@ModelActor`: an actor with a separate context.
 enum ModelActorMacro {
     static func expand(_ request: ExpansionRequest) -> Expansion {
         switch request.role {

@@ -30,7 +30,7 @@ extension AnyKeyPath {
     }
 }
 
-/// Functions by which layers above name the key paths of their own root types.
+/// Functions by which layers above name the key paths of their root types.
 ///
 /// Any thread may use it.
 package enum KeyPathNamers {

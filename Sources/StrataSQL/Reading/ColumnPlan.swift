@@ -10,7 +10,7 @@ import StrataRows
 public struct ColumnPlan: ~Copyable, Sendable {
     /// The columns from which a row of one entity is made.
     public struct Entity {
-        /// What is needed to make the row.
+        /// The data from which the row is made.
         public let shape: UnsafeRowShape
         /// The columns, in the order of the entity's slots.
         public let columns: UnsafeBufferPointer<Column>

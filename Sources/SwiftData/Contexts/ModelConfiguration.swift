@@ -13,6 +13,7 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
     /// Whether the store ends with the container.
     public let isStoredInMemoryOnly: Bool
 
+    /// The name, or the path of the file if there is no name.
     public var id: String { name.isEmpty ? url.path : name }
 
     /// Describes a store in the default file, or in memory.
@@ -56,12 +57,15 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
             ?? URL(fileURLWithPath: NSTemporaryDirectory())
     }
 
+    /// The name and the URL.
     public var debugDescription: String { "ModelConfiguration(name: \(name), url: \(url.absoluteString))" }
 
+    /// Compares name, URL and whether saves are allowed.
     public static func == (lhs: ModelConfiguration, rhs: ModelConfiguration) -> Bool {
         lhs.name == rhs.name && lhs.url == rhs.url && lhs.allowsSave == rhs.allowsSave
     }
 
+    /// Hashes name and URL.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(name)
         hasher.combine(url)

@@ -1,9 +1,13 @@
 import CoreData
 import Foundation
 
-/// The stores of a schema. Contexts are made with it. Any thread may use it.
+/// The stores of a schema, with which contexts are made.
+///
+/// Any thread may use it.
 public final class ModelContainer: Sendable {
+    /// The classes.
     public let schema: Schema
+    /// The descriptions of the stores.
     public let configurations: Set<ModelConfiguration>
     /// The plan by which stores of earlier versions are migrated.
     public let migrationPlan: (any SchemaMigrationPlan.Type)?
@@ -89,9 +93,10 @@ public final class ModelContainer: Sendable {
                 options[NSPersistentStoreStagedMigrationManagerOptionKey] = try PlannedMigration.manager(migrationPlan)
             }
             _ = try coordinator.addPersistentStore(
-                ofType: configuration.isStoredInMemoryOnly ? NSInMemoryStoreType : NSSQLiteStoreType,
+                ofType: NSSQLiteStoreType,
                 configurationName: nil,
-                at: configuration.isStoredInMemoryOnly ? nil : configuration.url,
+                // SQLite keeps a database in memory for /dev/null.
+                at: configuration.url,
                 options: options
             )
         } catch let error as SwiftDataError {
@@ -101,7 +106,9 @@ public final class ModelContainer: Sendable {
         }
     }
 
-    /// The context of the main actor. It follows the saves of the other contexts.
+    /// The context of the main actor.
+    ///
+    /// It follows the saves of the other contexts.
     @MainActor public var mainContext: ModelContext {
         if let context = MainContexts.shared.context(of: self) { return context }
         let context = ModelContext(self)
@@ -110,7 +117,11 @@ public final class ModelContainer: Sendable {
         return context
     }
 
-    /// Removes the data of all stores. Objects of before must not be used afterwards.
+    /// Removes the data of all stores.
+    ///
+    /// Objects of before must not be used afterwards.
+    ///
+    /// - Throws: The errors of the stores.
     public func erase() throws {
         for store in coordinator.persistentStores {
             guard let url = store.url else { continue }

@@ -30,7 +30,9 @@ public final class ModelContext {
         managed.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
     }
 
-    /// Whether changes are saved without a call. The main context saves after the job that made the first change.
+    /// Whether changes are saved without a call.
+    ///
+    /// The main context saves after the job that made the first change.
     public var autosaveEnabled = false
 
     /// The author, whom the history names.
@@ -39,7 +41,7 @@ public final class ModelContext {
         set { onQueue { managed.transactionAuthor = newValue } }
     }
 
-    /// What records changes, so that they can be undone; none by default.
+    /// The recorder of changes, by which they can be undone; none by default.
     public var undoManager: CoreData.UndoManager? {
         get { onQueue { managed.undoManager } }
         set { onQueue { managed.undoManager = newValue } }
@@ -59,7 +61,7 @@ public final class ModelContext {
 
     private func sorted(_ objects: @autoclosure () -> Set<NSManagedObject>) -> [any PersistentModel] {
         onQueue {
-            // What delete rules and inverses change counts as well.
+            // The changes that delete rules and inverses make count as well.
             managed.processPendingChanges()
             return objects().map { (PersistentIdentifier($0.objectID), model(of: $0)) }.sorted { $0.0 < $1.0 }.map(\.1)
         }
@@ -72,7 +74,9 @@ public final class ModelContext {
     /// An object that is in the context stays as it is; a deleted one that was not saved comes back.
     public func insert<Model: PersistentModel>(_ model: Model) { onQueue { _ = adopt(model) } }
 
-    /// Marks an object as deleted. Its row goes with the next save.
+    /// Marks an object as deleted.
+    ///
+    /// Its row goes with the next save.
     public func delete<Model: PersistentModel>(_ model: Model) {
         onQueue {
             guard let object = model.backing.object else { return }
@@ -83,7 +87,9 @@ public final class ModelContext {
         }
     }
 
-    /// Deletes all objects of a class that satisfy a predicate, by the delete rules. Their rows go with the next save.
+    /// Deletes all objects of a class that satisfy a predicate, by the delete rules.
+    ///
+    /// Their rows go with the next save.
     ///
     /// - Parameters:
     ///   - model: The class.

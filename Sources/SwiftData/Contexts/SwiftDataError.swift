@@ -18,12 +18,15 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
         self.reason = reason
     }
 
+    /// The name of the error, with the reason if it is known.
     public var description: String {
         reason.isEmpty ? "SwiftDataError.\(code.rawValue)" : "SwiftDataError.\(code.rawValue): \(reason)"
     }
 
+    /// Compares the names; the reasons are not compared.
     public static func == (lhs: SwiftDataError, rhs: SwiftDataError) -> Bool { lhs.code == rhs.code }
 
+    /// Hashes the name.
     public func hash(into hasher: inout Hasher) { hasher.combine(code) }
 
     /// Lets a `catch` compare with one of the values.

@@ -2,11 +2,13 @@ import CoreData
 import Foundation
 import StrataPredicates
 
-/// Which objects a fetch returns, and in which order.
+/// The objects that a fetch returns, and their order.
 public struct FetchDescriptor<T: PersistentModel> {
     /// The condition; `nil` for all objects.
     public var predicate: Predicate<T>?
-    /// The order. Objects that are equal by it come in any order.
+    /// The order.
+    ///
+    /// Objects that are equal by it come in any order.
     public var sortBy: [SortDescriptor<T>]
     /// The largest number of objects; `nil` for all.
     public var fetchLimit: Int?
@@ -14,11 +16,18 @@ public struct FetchDescriptor<T: PersistentModel> {
     public var fetchOffset: Int?
     /// Whether unsaved changes count.
     public var includePendingChanges = true
-    /// The attributes that are read at once; empty for all. The others are read when they are used.
+    /// The attributes that are read at once; empty for all.
+    ///
+    /// The others are read when they are used.
     public var propertiesToFetch: [PartialKeyPath<T>] = []
     /// The relationships whose objects are read at once.
     public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []
 
+    /// Describes the objects that satisfy a condition, in an order.
+    ///
+    /// - Parameters:
+    ///   - predicate: The condition; `nil` for all objects.
+    ///   - sortBy: The order.
     public init(predicate: Predicate<T>? = nil, sortBy: [SortDescriptor<T>] = []) {
         self.predicate = predicate
         self.sortBy = sortBy

@@ -6,8 +6,11 @@ public struct FetchResultsCollection<T: PersistentModel>: RandomAccessCollection
     let context: ModelContext
     let objects: [NSManagedObject]
 
+    /// The index of the first object: 0.
     public var startIndex: Int { 0 }
+    /// The number of objects.
     public var endIndex: Int { objects.count }
+    /// The object at an index, which is read with its batch if it was not read yet.
     public subscript(position: Int) -> T {
         context.onQueue {
             let object = objects[position]
@@ -25,6 +28,7 @@ extension ModelContext {
     /// - Parameters:
     ///   - descriptor: The description. Its `includePendingChanges` must be false.
     ///   - batchSize: The number of objects that are read at once.
+    /// - Returns: The objects, in the order of the descriptor.
     /// - Throws: `SwiftDataError.includePendingChangesWithBatchSize`, and the errors of ``fetch(_:)``.
     public func fetch<T: PersistentModel>(
         _ descriptor: FetchDescriptor<T>,

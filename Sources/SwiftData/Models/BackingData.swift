@@ -9,7 +9,7 @@ public protocol BackingData<Model> {
     /// The identifier of the object.
     var persistentModelID: PersistentIdentifier? { get set }
 
-    /// What the backing is kept with; custom stores may use it.
+    /// Data that custom stores may keep with the values.
     var metadata: Any { get set }
 
     @_disfavoredOverload

@@ -28,7 +28,9 @@ enum EnumerationCases {
         return names
     }
 
-    /// The index of the case of a value. Enumerations without payloads are the indices of their cases.
+    /// The index of the case of a value.
+    ///
+    /// Enumerations without payloads are the indices of their cases.
     static func index(of value: Any) -> Int? {
         func index<Value>(_ value: Value) -> Int? {
             withUnsafeBytes(of: value) { $0.count <= 1 ? Int($0.first ?? 0) : nil }

@@ -15,7 +15,7 @@ struct ModelProperty {
     let kind: Kind
     let isOptional: Bool
     let defaultValue: Any?
-    /// What the macro's attribute says: a `Schema.Attribute` or a `Schema.Relationship`.
+    /// The options that the property's attribute declares: a `Schema.Attribute` or a `Schema.Relationship`.
     let metadata: (any SchemaProperty)?
 
     /// The value of an attribute of an object; `nil` if there is none.

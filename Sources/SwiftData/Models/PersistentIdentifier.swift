@@ -13,6 +13,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
         fileprivate let primaryKey: String
     }
 
+    /// An opaque value that is equal for equal identifiers.
     public let id: ID
     /// Whether the object was not saved yet.
     public let isTemporary: Bool
@@ -51,6 +52,8 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
     ///   - storeIdentifier: The identifier of the store.
     ///   - entityName: The name of the object's entity.
     ///   - primaryKey: The key of the object in the store. It is kept as text.
+    /// - Returns: An identifier that is not temporary.
+    /// - Throws: Nothing today; Apple's function can throw.
     public static func identifier(
         for storeIdentifier: String,
         entityName: String,
@@ -61,8 +64,10 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
 
     var uri: String { "x-coredata://\(storeIdentifier ?? "")/\(entityName)/\(primaryKey)" }
 
+    /// Compares store, entity and key.
     public static func == (lhs: PersistentIdentifier, rhs: PersistentIdentifier) -> Bool { lhs.id == rhs.id }
 
+    /// Hashes store, entity and key.
     public func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
     /// Orders by store, entity and key; keys that are numbers have the order of the numbers, and new objects come last.
@@ -86,6 +91,10 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
         case primaryKey, uriRepresentation, isTemporary, storeIdentifier, entityName
     }
 
+    /// Reads an identifier in the form of SwiftData.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: The errors of the decoder.
     public init(from decoder: any Decoder) throws {
         let parts = try decoder.container(keyedBy: Outer.self).nestedContainer(
             keyedBy: Inner.self,
@@ -99,6 +108,10 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
         )
     }
 
+    /// Writes the identifier in the form of SwiftData.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: The errors of the encoder.
     public func encode(to encoder: any Encoder) throws {
         var outer = encoder.container(keyedBy: Outer.self)
         var parts = outer.nestedContainer(keyedBy: Inner.self, forKey: .implementation)

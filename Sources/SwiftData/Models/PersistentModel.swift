@@ -1,4 +1,6 @@
-/// A class whose objects are kept in a store. ``Model()`` makes a class conform.
+/// A class whose objects are kept in a store.
+///
+/// ``Model()`` makes a class conform.
 ///
 /// An object belongs to the context that it was inserted into or fetched with, and is used where that context is used.
 public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype {
@@ -22,10 +24,12 @@ public protocol RelationshipCollection {
 }
 
 extension Array: RelationshipCollection where Element: PersistentModel {
+    /// The class of the members.
     public typealias PersistentElement = Element
 }
 
 extension Optional: RelationshipCollection where Wrapped: RelationshipCollection {
+    /// The class of the members.
     public typealias PersistentElement = Wrapped.PersistentElement
 }
 
@@ -45,8 +49,10 @@ extension PersistentModel {
     /// The identifier of the object.
     public var id: PersistentIdentifier { persistentModelID }
 
+    /// Compares the identity of the objects.
     public static func == (lhs: Self, rhs: Self) -> Bool { lhs === rhs }
 
+    /// Hashes the identity of the object.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
     /// Makes the values of an object that no context has.

@@ -236,7 +236,9 @@ extension StoredForm {
 }
 
 extension FixedWidthInteger {
-    /// The value as the store keeps it. A value that no store can hold stops the program.
+    /// The value as the store keeps it.
+    ///
+    /// A value that no store can hold stops the program.
     fileprivate var stored: Int64 {
         guard let value = Int64(exactly: self) else {
             fatalError("SwiftData: \(self) of type \(Self.self) does not fit an integer of 64 bits with a sign.")

@@ -7,28 +7,46 @@ public final class Schema: @unchecked Sendable {
 
     /// A version of a schema.
     public struct Version: Hashable, Comparable, Codable, Sendable, CustomStringConvertible {
+        /// The number of changes that make a new beginning.
         public let major: Int
+        /// The number of additions.
         public let minor: Int
+        /// The number of corrections.
         public let patch: Int
 
+        /// Makes a version of its three numbers.
+        ///
+        /// - Parameters:
+        ///   - major: The number of changes that make a new beginning.
+        ///   - minor: The number of additions.
+        ///   - patch: The number of corrections.
         public init(_ major: Int, _ minor: Int, _ patch: Int) {
             (self.major, self.minor, self.patch) = (major, minor, patch)
         }
 
+        /// The three numbers with dots, as stores have them.
         public var description: String { "\(major).\(minor).\(patch)" }
 
+        /// Compares the three numbers, the major one first.
         public static func < (lhs: Version, rhs: Version) -> Bool {
             (lhs.major, lhs.minor, lhs.patch) < (rhs.major, rhs.minor, rhs.patch)
         }
     }
 
-    /// What a macro has found out of one stored property.
+    /// The facts that a macro has found about one stored property.
     public struct PropertyMetadata {
         let name: String
         let keypath: AnyKeyPath
         let defaultValue: Any?
         let metadata: (any SchemaProperty)?
 
+        /// Describes a property, or a group of properties if there is no name.
+        ///
+        /// - Parameters:
+        ///   - name: The name of the property; empty for groups.
+        ///   - keypath: The key path of the property.
+        ///   - defaultValue: The initial value that the class declares.
+        ///   - metadata: The options that the property's attribute declares.
         public init(name: String, keypath: AnyKeyPath, defaultValue: Any? = nil, metadata: (any SchemaProperty)? = nil)
         {
             self.name = name
@@ -101,7 +119,7 @@ protocol ConstraintMetadata {
 }
 
 extension Schema {
-    /// What an attribute has besides its name and type.
+    /// The options of an attribute.
     public final class Attribute: SchemaProperty, @unchecked Sendable {
         // @unchecked Sendable: immutable.
 
@@ -114,7 +132,9 @@ extension Schema {
 
             let kind: Kind
 
-            /// No two objects have the same value. A new object takes over the stored one that has the value.
+            /// No two objects have the same value.
+            ///
+            /// A new object takes over the stored one that has the value.
             public static var unique: Option { Option(kind: .unique) }
             /// Large values may lie in files beside the store.
             public static var externalStorage: Option { Option(kind: .externalStorage) }
@@ -143,6 +163,12 @@ extension Schema {
         /// A text that makes this version of the attribute differ from another one.
         public let hashModifier: String?
 
+        /// Describes an attribute.
+        ///
+        /// - Parameters:
+        ///   - options: The choices.
+        ///   - originalName: The name in earlier versions of the schema.
+        ///   - hashModifier: A text that makes this version of the attribute differ from another one.
         public init(_ options: Option..., originalName: String? = nil, hashModifier: String? = nil) {
             self.options = options
             self.originalName = originalName
@@ -155,7 +181,7 @@ extension Schema {
         }
     }
 
-    /// What a relationship has besides its name and class.
+    /// The options of a relationship.
     public final class Relationship: SchemaProperty, @unchecked Sendable {
         // @unchecked Sendable: immutable; key paths of properties capture nothing.
 
@@ -165,7 +191,7 @@ extension Schema {
             public static var unique: Option { Option() }
         }
 
-        /// What happens to the related objects if an object is deleted.
+        /// The fate of the related objects if an object is deleted.
         public enum DeleteRule: String, Codable, Hashable, Sendable {
             case noAction, nullify, cascade, deny
 
@@ -179,14 +205,31 @@ extension Schema {
             }
         }
 
+        /// The choices.
         public let options: [Option]
+        /// The fate of the related objects if an object is deleted.
         public let deleteRule: DeleteRule
+        /// The smallest number of related objects; 0 for no limit.
         public let minimumModelCount: Int?
+        /// The largest number of related objects; 0 for no limit.
         public let maximumModelCount: Int?
+        /// The name in earlier versions of the schema.
         public let originalName: String?
+        /// The relationship of the other class that leads back, if it is named on this side.
         public let inverseKeyPath: AnyKeyPath?
+        /// A text that makes this version of the relationship differ from another one.
         public let hashModifier: String?
 
+        /// Describes a relationship.
+        ///
+        /// - Parameters:
+        ///   - options: The choices.
+        ///   - deleteRule: The fate of the related objects if an object is deleted.
+        ///   - minimumModelCount: The smallest number of related objects; 0 for no limit.
+        ///   - maximumModelCount: The largest number of related objects; 0 for no limit.
+        ///   - originalName: The name in earlier versions of the schema.
+        ///   - inverse: The relationship of the other class that leads back.
+        ///   - hashModifier: A text that makes this version of the relationship differ from another one.
         public init(
             _ options: Option...,
             deleteRule: DeleteRule = .nullify,
@@ -212,6 +255,9 @@ extension Schema {
         let uniqueGroups: [[AnyKeyPath]]
         let indexGroups: [[AnyKeyPath]] = []
 
+        /// Names the groups.
+        ///
+        /// - Parameter constraints: The groups.
         public init(_ constraints: [PartialKeyPath<T>]...) { uniqueGroups = constraints }
     }
 
@@ -231,8 +277,14 @@ extension Schema {
         let uniqueGroups: [[AnyKeyPath]] = []
         let indexGroups: [[AnyKeyPath]]
 
+        /// Names the groups of binary indexes.
+        ///
+        /// - Parameter indices: The groups.
         public init(_ indices: [PartialKeyPath<T>]...) { indexGroups = indices }
 
+        /// Names the groups with the kinds of their indexes.
+        ///
+        /// - Parameter indices: The groups.
         public init(_ indices: Types<T>...) {
             indexGroups = indices.map { index in
                 switch index {

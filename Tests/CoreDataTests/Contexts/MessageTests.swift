@@ -188,6 +188,27 @@ struct MessageTests {
         expectEqual(mine(byIdentifier.all).count, 2)
     }
 
+    @Test(arguments: StoreKind.allCases)
+    @MainActor func `an observer of all notifications gets no message, and stops nothing`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = mainContext(stack)
+        let (names, saves) = (Found<Notification.Name>(), Found<Context.DidSaveMessage>())
+        let all = center.addObserver(forName: nil, object: context, queue: nil) { notification in
+            let name = notification.name
+            MainActor.assumeIsolated { names.all.append(name) }
+        }
+        defer { center.removeObserver(all) }
+        let tokens = [
+            center.addObserver(of: context, for: .didSave) { saves.all.append($0) },
+            center.addObserver(of: context, for: .didSaveObjectIDsAsync) { _ in },
+        ]
+        defer { for token in tokens { center.removeObserver(token) } }
+        _ = City(context: context)
+        try context.save()
+        expectEqual(saves.all.count, 1)
+        expectEqual(names.all.filter { $0 == .NSManagedObjectContextDidSave }.count, 1)
+    }
+
     @Test @MainActor func `a message follows on the main queue if its notification is posted on another thread`()
         async throws
     {

@@ -1,0 +1,155 @@
+import Foundation
+
+/// A save, as the history of a store has recorded it.
+public protocol HistoryTransaction: Hashable, Identifiable, Sendable {
+    /// The type of the place in the history.
+    associatedtype TokenType: Comparable, Hashable, Identifiable, Sendable
+    /// The type of the transaction's number.
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
+
+    /// The time of the save.
+    var timestamp: Date { get }
+    /// The changes, in the order in which they were written.
+    var changes: [HistoryChange] { get }
+    /// The place of the transaction in the history.
+    var token: TokenType { get }
+    /// The number of the transaction in its store.
+    var transactionIdentifier: TransactionIdentifier { get }
+    /// The identifier of the store.
+    var storeIdentifier: String { get }
+    /// The author of the context that has saved.
+    var author: String? { get }
+}
+
+/// A place in the histories of the stores.
+public protocol HistoryToken: Comparable, Decodable, Encodable, Hashable, Identifiable, Sendable {
+    /// The type of the value.
+    associatedtype TokenType: Decodable, Encodable, Hashable, Sendable
+
+    /// The value; `nil` before the first transaction.
+    var tokenValue: TokenType? { get }
+}
+
+/// A change of one object.
+public enum HistoryChange: Sendable {
+    /// The object was inserted.
+    case insert(any HistoryInsert)
+    /// The object was updated.
+    case update(any HistoryUpdate)
+    /// The object was deleted.
+    case delete(any HistoryDelete)
+
+    /// The identifier of the object.
+    public var changedPersistentIdentifier: PersistentIdentifier {
+        switch self {
+        case .insert(let change): change.changedPersistentIdentifier
+        case .update(let change): change.changedPersistentIdentifier
+        case .delete(let change): change.changedPersistentIdentifier
+        }
+    }
+}
+
+/// An insertion of an object of a class.
+public protocol HistoryInsert<Model>: Sendable {
+    /// The class.
+    associatedtype Model: PersistentModel
+    /// The type of the transaction's number.
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
+    /// The type of the change's number.
+    associatedtype ChangeIdentifier: Comparable, Hashable, Sendable
+
+    /// The number of the change in its store.
+    var changeIdentifier: ChangeIdentifier { get }
+    /// The number of the transaction in its store.
+    var transactionIdentifier: TransactionIdentifier { get }
+    /// The identifier of the object.
+    var changedPersistentIdentifier: PersistentIdentifier { get }
+}
+
+/// An update of an object of a class.
+public protocol HistoryUpdate<Model>: Sendable {
+    /// The class.
+    associatedtype Model: PersistentModel
+    /// The type of the transaction's number.
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
+    /// The type of the change's number.
+    associatedtype ChangeIdentifier: Comparable, Hashable, Sendable
+    /// The key path of a changed property.
+    typealias PropertyUpdate = PartialKeyPath<Model> & Sendable
+
+    /// The number of the change in its store.
+    var changeIdentifier: ChangeIdentifier { get }
+    /// The number of the transaction in its store.
+    var transactionIdentifier: TransactionIdentifier { get }
+    /// The identifier of the object.
+    var changedPersistentIdentifier: PersistentIdentifier { get }
+    /// The properties that were changed.
+    var updatedAttributes: [any PartialKeyPath<Model> & Sendable] { get }
+}
+
+/// A deletion of an object of a class.
+public protocol HistoryDelete<Model>: Sendable {
+    /// The class.
+    associatedtype Model: PersistentModel
+    /// The type of the transaction's number.
+    associatedtype TransactionIdentifier: Comparable, Hashable, Sendable
+    /// The type of the change's number.
+    associatedtype ChangeIdentifier: Comparable, Hashable, Sendable
+
+    /// The number of the change in its store.
+    var changeIdentifier: ChangeIdentifier { get }
+    /// The number of the transaction in its store.
+    var transactionIdentifier: TransactionIdentifier { get }
+    /// The identifier of the object.
+    var changedPersistentIdentifier: PersistentIdentifier { get }
+    /// The values that were kept, see `Schema.Attribute.Option.preserveValueOnDeletion`.
+    var tombstone: HistoryTombstone<Model> { get }
+}
+
+/// The values that the history keeps of a deleted object.
+public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sendable {
+    // @unchecked Sendable: the values are those of attributes, and immutable; key paths of properties capture nothing.
+    let values: [(keyPath: AnyKeyPath, value: any Sendable)]
+
+    /// The value of a property; `nil` if none was kept.
+    ///
+    /// - Parameter keyPath: The key path of the property.
+    public subscript(keyPath: PartialKeyPath<Model>) -> (any Sendable)? {
+        values.first { $0.keyPath == keyPath }?.value
+    }
+
+    /// Goes through the values.
+    public struct Iterator: IteratorProtocol {
+        var rest: ArraySlice<any Sendable>
+
+        /// The next value.
+        ///
+        /// - Returns: The value; `nil` at the end.
+        public mutating func next() -> Any? { rest.popFirst() }
+    }
+
+    /// Goes through the values, in the order in which the class declares the properties.
+    ///
+    /// - Returns: An iterator.
+    public func makeIterator() -> Iterator { Iterator(rest: values.map(\.value)[...]) }
+}
+
+/// The transactions that a fetch of the history returns, and their order.
+public struct HistoryDescriptor<TransactionType: HistoryTransaction> {
+    /// The condition; `nil` for all transactions.
+    public var predicate: Predicate<TransactionType>?
+    /// The largest number of transactions; 0 for all.
+    public var fetchLimit: UInt64 = 0
+    /// The order; that of the saves if it is empty.
+    public var sortBy: [SortDescriptor<TransactionType>]
+
+    /// Describes the transactions that satisfy a condition, in an order.
+    ///
+    /// - Parameters:
+    ///   - predicate: The condition; `nil` for all transactions.
+    ///   - sortBy: The order; that of the saves if it is empty.
+    public init(predicate: Predicate<TransactionType>? = nil, sortBy: [SortDescriptor<TransactionType>] = []) {
+        self.predicate = predicate
+        self.sortBy = sortBy
+    }
+}

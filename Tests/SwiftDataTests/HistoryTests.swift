@@ -1,0 +1,81 @@
+import Expectations
+import Foundation
+import SwiftData
+import Testing
+
+@Suite("SwiftData: history")
+struct ModelHistoryTests {
+    @Test(arguments: Place.allCases)
+    func `saves are recorded with their author and their changes`(_ place: Place) throws {
+        let container = try place.container()
+        let context = ModelContext(container)
+        context.author = "import"
+        let sailor = Sailor("Ada", badge: 1)
+        context.insert(sailor)
+        try context.save()
+        let identifier = sailor.persistentModelID
+        context.author = nil
+        sailor.name = "Bea"
+        sailor.rank = .high
+        try context.save()
+        context.delete(sailor)
+        try context.save()
+
+        let all = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+        expectEqual(all.map(\.author), ["import", nil, nil])
+        expectEqual(all.map(\.changes.count), [1, 1, 1])
+        expect(all.flatMap(\.changes).allSatisfy { $0.changedPersistentIdentifier == identifier })
+        guard case .insert(let insert) = all[0].changes[0], case .update(let update) = all[1].changes[0],
+            case .delete(let delete) = all[2].changes[0]
+        else { return expect(false, "\(all.map(\.changes))") }
+        expect(insert is DefaultHistoryInsert<Sailor> && delete is DefaultHistoryDelete<Sailor>)
+        let changed = try require(update as? DefaultHistoryUpdate<Sailor>).updatedAttributes.map { $0 as AnyKeyPath }
+        expectEqual(Set(changed), [\Sailor.name, \Sailor.rank])
+        expect((delete as? DefaultHistoryDelete<Sailor>)?.tombstone[\.name] == nil)
+
+        let (first, author) = (all[0].token, "import")
+        let later = HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.token > first })
+        expectEqual(try context.fetchHistory(later).map(\.id), all.dropFirst().map(\.id))
+        let byAuthor = HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.author == author })
+        expectEqual(try context.fetchHistory(byAuthor), [all[0]])
+        var newest = HistoryDescriptor<DefaultHistoryTransaction>(sortBy: [
+            SortDescriptor(\.transactionIdentifier, order: .reverse)
+        ])
+        newest.fetchLimit = 1
+        expectEqual(try context.fetchHistory(newest).map(\.id), [all[2].id])
+    }
+
+    @Test func `only the oldest transactions can be removed`() throws {
+        let context = ModelContext(try Place.file.container())
+        for badge in 0..<3 {
+            context.insert(Sailor("Ada", badge: badge))
+            try context.save()
+        }
+        let all = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+        let (first, last) = (all[0].token, all[2].token)
+        let error = expectThrows(SwiftDataError.self) {
+            try context.deleteHistory(
+                HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.token == last })
+            )
+        }
+        expectEqual(error, SwiftDataError.invalidTransactionFetchRequest)
+        expectEqual(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).count, 3)
+        try context.deleteHistory(
+            HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.token == first })
+        )
+        expectEqual(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()), Array(all.dropFirst()))
+        try context.deleteHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+        expect(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).isEmpty)
+    }
+
+    @Test func `a token is kept as text and compared`() throws {
+        let context = ModelContext(try Place.file.container())
+        for badge in 0..<2 {
+            context.insert(Sailor("Ada", badge: badge))
+            try context.save()
+        }
+        let tokens = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).map(\.token)
+        let copy = try JSONDecoder().decode(DefaultHistoryToken.self, from: JSONEncoder().encode(tokens[0]))
+        expect(copy == tokens[0] && copy < tokens[1] && !(tokens[1] < copy) && copy.id == tokens[0].id)
+    }
+}
