@@ -12,17 +12,22 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Carries out a batch in each of the stores, and informs the contexts that follow.
     ///
-    /// If a later store fails, then the changes in the earlier stores remain, and the error names them.
-    package final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
+    /// If a later store fails, then the changes in the earlier stores remain, and the error names them. If `mergesHere` is
+    /// true, then this context merges the changes even if it does not follow.
+    package final func execute(
+        _ batch: Batch,
+        in stores: [OpenStore],
+        mergesHere: Bool = false
+    ) throws -> [StoreBatch] {
         if let request = batch.request as? NSPersistentStoreRequest { try requireWritable(stores, request) }
-        return try execute(stores.map { ($0, batch) })
+        return try execute(stores.map { ($0, batch) }, mergesHere: mergesHere)
     }
 
     /// Carries out a separate batch in each of the stores, as ``execute(_:in:)`` does.
-    final func execute(_ parts: [(store: OpenStore, batch: Batch)]) throws -> [StoreBatch] {
+    final func execute(_ parts: [(store: OpenStore, batch: Batch)], mergesHere: Bool = false) throws -> [StoreBatch] {
         guard let coordinator else { return [] }
         var done: [StoreBatch] = []
-        defer { announce(done, coordinator) }
+        defer { announce(done, coordinator, mergesHere) }
         for (store, batch) in parts {
             do {
                 let entity = batch.layout.predicateEntityName
@@ -75,11 +80,11 @@ extension NSManagedObjectContext {
     }
 
     /// Informs all contexts and observers that follow, including this context.
-    private func announce(_ done: [StoreBatch], _ coordinator: NSPersistentStoreCoordinator) {
+    private func announce(_ done: [StoreBatch], _ coordinator: NSPersistentStoreCoordinator, _ mergesHere: Bool) {
         FaultPoint.batchAnnouncing.pass()
         let message = ChangeMessage(done)
         guard !message.isEmpty else { return }
-        announce(batch: message, coordinator)
+        announce(batch: message, coordinator, mergesHere: mergesHere)
     }
 
     /// The error for rows that break uniqueness constraints.

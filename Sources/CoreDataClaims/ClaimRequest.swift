@@ -20,6 +20,8 @@ struct LeaseChange {
 
     /// Changes the rows of the stores, one store after the other, and lists their IDs as soon as a store has them.
     ///
+    /// The context merges the new values of the leases, with its unsaved changes on top.
+    ///
     /// - Parameters:
     ///   - affected: The stores to change; `nil` for all that hold the entity.
     ///   - ids: The IDs of changed rows are added to it.
@@ -40,7 +42,7 @@ struct LeaseChange {
                 listsRows: true,
                 recordedBy: context.recordedNames
             )
-            let changed = try context.execute(batch, in: [store]).ids([\.changed])
+            let changed = try context.execute(batch, in: [store], mergesHere: true).ids([\.changed])
             ids += changed
             guard rest > 0 else { continue }
             rest -= changed.count

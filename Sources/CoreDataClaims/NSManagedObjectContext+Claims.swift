@@ -6,7 +6,7 @@ import StrataRows
 
 // The steps of a claim, from top to bottom:
 //
-//     checks → one batch update in each store, which gives the lease → the context merges it → one fetch of these objects
+//     checks → one batch update in each store, which the context merges → one fetch of these objects
 //
 // The batch informs other contexts, the history and other processes, as each batch does.
 
@@ -22,10 +22,14 @@ extension NSManagedObjectContext {
     /// PostgreSQL uses the clock of the server. SQLite and the store in memory use the clock of this machine. If processes
     /// on one machine share a file, then they share its clock as well.
     ///
-    /// This context merges the change, so its objects show the new values, with unsaved changes on top. An object that this
-    /// context is going to delete is not claimed. A worker ends its work with a save that deletes the object, or that sets
-    /// both attributes to nil, or with ``release(_:as:attributes:)``. If its lease has ended and another worker has claimed
-    /// the object, then that save finds a conflict (133020) under the default merge policy.
+    /// This context merges the change, so its objects show the new values, with unsaved changes on top. A pinned context
+    /// moves to the newest version. An object that this context is going to delete is not claimed.
+    ///
+    /// A worker ends its work with a save that deletes the object, or that sets both attributes to nil, or with
+    /// ``release(_:as:attributes:)``. If its lease has ended and another worker has claimed the object, then that save finds
+    /// a conflict (133020) under the default merge policy. If the context has meanwhile merged that claim or read the object
+    /// again, as a context that merges automatically does, then the object shows the name of the other worker instead, and
+    /// its save finds no conflict. So check the name before the save if the context might have done that.
     ///
     /// ```swift
     /// let jobs = NSFetchRequest<Job>(entityName: "Job")
@@ -44,7 +48,7 @@ extension NSManagedObjectContext {
     ///   - limit: The most objects, at least 1.
     ///   - attributes: The attributes for the worker and the end of the lease.
     /// - Returns: The claimed objects in the order of the request; empty if there are none. An object that another process
-    ///   deletes at this moment is left out.
+    ///   deletes at this moment is left out, and so is one that another worker has claimed because the lease was too short.
     /// - Throws: `persistentStoreOperation` (134070) for a request or a duration that makes no sense, an entity without
     ///   these attributes, unsaved changes of these attributes in this context, a context with a parent, and a store that
     ///   is read-only. `persistentStoreUnsupportedRequestType` (134091) for a custom store. Otherwise errors of the store.
@@ -87,11 +91,11 @@ extension NSManagedObjectContext {
         do {
             try change.make(in: request.affectedStores, ids: &ids)
             guard !ids.isEmpty else { return [] }
-            mergeLeases(of: ids)
-            return try fetch(request.forObjects(ids))
+            // If this has taken longer than the lease, then another worker may have some of them.
+            return try fetch(request.forObjects(ids)).filter { $0.value(forKey: attributes.worker) as? String == worker }
         } catch {
             // The caller does not learn which objects it has. If this fails as well, then the leases end by themselves.
-            try? giveBack(ids, as: worker, attributes, planner)
+            _ = try? changeLeases(of: ids, as: worker, seconds: nil, attributes, planner)
             throw error
         }
     }
@@ -115,7 +119,8 @@ extension NSManagedObjectContext {
     ///   - worker: The name under which they were claimed.
     ///   - duration: The length of the lease from now on, more than zero.
     ///   - attributes: The attributes for the worker and the end of the lease.
-    /// - Returns: The objects that the worker has, in the given order. The others are another worker's, free, or deleted.
+    /// - Returns: The objects that the worker has, in the given order. The others are another worker's, free, or deleted,
+    ///   or the context was reset.
     /// - Throws: The errors of ``claim(_:as:for:limit:attributes:)``; `persistentStoreOperation` (134070) for an object of
     ///   another context. Objects of several entities are changed one entity after the other.
     public func renew<T: NSManagedObject>(
@@ -164,27 +169,16 @@ extension NSManagedObjectContext {
         _ function: StaticString
     ) throws -> [T] {
         let planner = try leasePlanner(function)
-        if let stranger = objects.first(where: { $0.managedObjectContext !== self }) {
+        if let stranger = objects.first(where: { ![nil, self].contains($0.managedObjectContext) }) {
             throw FetchPlanner.refused("\(stranger.objectID) is not an object of this context.")
         }
+        // An object has no context any more after the save that deletes it, and after a reset.
+        let objects = objects.filter { $0.managedObjectContext != nil }
         try requireUnchanged(attributes, of: objects.filter(\.isUpdated))
         let ids = objects.map(\.objectID).filter { !$0.isTemporaryID }
         let changed = try changeLeases(of: ids, as: worker, seconds: seconds, attributes, planner)
-        guard !changed.isEmpty else { return [] }
-        mergeLeases(of: changed)
         let isChanged = Set(changed)
         return objects.filter { isChanged.contains($0.objectID) }
-    }
-
-    private func giveBack(
-        _ ids: [NSManagedObjectID],
-        as worker: String,
-        _ attributes: ClaimAttributes,
-        _ planner: FetchPlanner
-    ) throws {
-        guard !ids.isEmpty else { return }
-        let changed = try changeLeases(of: ids, as: worker, seconds: nil, attributes, planner)
-        if !changed.isEmpty { mergeLeases(of: changed) }
     }
 
     private func changeLeases(
@@ -214,19 +208,6 @@ extension NSManagedObjectContext {
             try change.make(in: affected, ids: &changed)
         }
         return changed
-    }
-
-    /// Takes over the new values of the lease, and keeps unsaved changes on top.
-    private func mergeLeases(of ids: [NSManagedObjectID]) {
-        // If the context merges automatically, then it has merged the batch already.
-        guard !automaticallyMergesChangesFromParent else { return }
-        mergeChanges(
-            // Only the contents count. To use the name of a save would mean that this module observes saves.
-            fromContextDidSave: Notification(
-                name: Notification.Name("leases"),
-                userInfo: [NSUpdatedObjectIDsKey: Set(ids)]
-            )
-        )
     }
 
     // MARK: - Checks
@@ -268,7 +249,9 @@ extension NSFetchRequest where ResultType: NSManagedObject {
         request.predicate = NSPredicate(format: "SELF IN %@", ids)
         request.fetchLimit = 0
         request.fetchBatchSize = 0
+        // A claim is based on the rows that this fetch reads, and not on those that a fault reads later.
         request.includesPropertyValues = true
+        request.returnsObjectsAsFaults = false
         request.propertiesToFetch = nil
         return request
     }

@@ -70,8 +70,9 @@ package final class Cancellation: Sendable {
     /// A nested `body` has its own `stop` until it ends.
     ///
     /// - Parameters:
-    ///   - stop: Called at most once, and before `body` if the operation was cancelled already. It may be called under
-    ///     a lock: it must return at once, and must not use the cancellation.
+    ///   - stop: Called once if the operation is cancelled, and before `body` if that has happened already; twice if a
+    ///     part and its whole are both cancelled. It may be called under a lock: it must return at once, and must not
+    ///     use the cancellation.
     ///   - body: The operation that can be stopped.
     /// - Returns: The result of the body.
     /// - Throws: The error of the body.

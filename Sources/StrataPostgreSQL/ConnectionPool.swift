@@ -443,7 +443,7 @@ package final class ConnectionPool: Sendable {
         // Connections to replicas may lead to several servers.
         guard connection.timeline != nil, let new = connection.serverRun else { return false }
         let known = run.withLock { run in
-            defer { run = new }
+            defer { run = new.completed(by: run) }
             return run
         }
         return known.map { !$0.isSame(as: new) } ?? false

@@ -26,6 +26,20 @@ package struct ServerRun: Sendable, Hashable {
             && Self.mayBeSame(database, other.database) && Self.mayBeSame(table, other.table)
     }
 
+    /// The run, with the numbers of an earlier one in place of those that are unknown.
+    ///
+    /// While a copy is being put back, there is no table. A run that is seen at that moment must not hide that the table
+    /// is another one afterwards.
+    package func completed(by earlier: ServerRun?) -> ServerRun {
+        guard let earlier, database == nil || table == nil else { return self }
+        return ServerRun(
+            start: start,
+            processes: processes,
+            database: database ?? earlier.database,
+            table: table ?? earlier.table
+        )
+    }
+
     private static func mayBeSame(_ number: Int64?, _ other: Int64?) -> Bool {
         number == nil || other == nil || number == other
     }

@@ -74,7 +74,7 @@ package enum JobQueueCommand {
     static func show(_ audit: Audit) {
         for fault in audit.faults.prefix(20) { print("WRONG: \(fault)") }
         if audit.faults.count > 20 { print("… and \(audit.faults.count - 20) more") }
-        print("\(audit.jobs) jobs, \(audit.claimedAgain) of them claimed again, \(audit.faults.count) faults")
+        print("\(audit.jobs) jobs, \(audit.faults.count) faults")
     }
 
     /// Writes to standard error, so that standard output contains only the answers.

@@ -147,7 +147,7 @@ final class ChangeWatcher: @unchecked Sendable {
             handler.withLock { $0 }?()
         }
         timeline = connection.timeline
-        serverRun = connection.serverRun ?? serverRun
+        serverRun = connection.serverRun?.completed(by: serverRun) ?? serverRun
         serverChanges = changes
         mayNotify = true
         return connection

@@ -76,7 +76,7 @@ final class Replicas: Sendable {
     ///
     /// - Parameters:
     ///   - database: The store.
-    ///   - control: Stops the wait for the replica to catch up.
+    ///   - control: Stops the waits for a connection and for the replica to catch up.
     ///   - body: Reads.
     /// - Returns: The result of `body`; `nil` if no replica has answered, so that the primary has to.
     /// - Throws: The errors of `body`, except for those that the server has caused.

@@ -78,7 +78,7 @@ final class KeyAllocation: Sendable {
         return drawn.withLock { drawn in
             let isSameRun = drawn.run.flatMap { known in run.map { $0.isSame(as: known) } } ?? true
             if drawn.process != process || !isSameRun { drawn = Drawn(process: process) }
-            drawn.run = run ?? drawn.run
+            drawn.run = run?.completed(by: drawn.run) ?? drawn.run
             return body(&drawn.stocks)
         }
     }

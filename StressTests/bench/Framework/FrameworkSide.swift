@@ -15,7 +15,9 @@ enum FrameworkSide: Side {
         if workload == .insertHistory { return try insertKeepingHistory(true, in: folder, scale: scale) }
         if workload == .changeHistory { return try changeKeepingHistory(true, in: folder, scale: scale) }
         if workload == .remoteChange { return try remoteChanges(in: folder) }
-        if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
+        if let processes = workload.processes {
+            return try doJobs(in: folder, count: scale.jobs, processes: processes)
+        }
         if workload == .migrateByPolicy { return try migrateByPolicy(in: folder) }
         if [.migrateInPlace, .migrateInFront, .migrateByCopy].contains(workload) {
             return try migrate(workload, in: folder)

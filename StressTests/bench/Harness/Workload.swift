@@ -22,7 +22,9 @@ enum Workload: String, CaseIterable {
     case batchDelete = "W8"
     case batchInsert = "W9"
     case remoteChange = "W19"
+    case jobQueueOfOne = "W20a"
     case jobQueue = "W20"
+    case jobQueueOfMany = "W20b"
     case migrateInPlace = "W21"
     case migrateInFront = "W21b"
     case migrateByCopy = "W22"
@@ -54,7 +56,9 @@ enum Workload: String, CaseIterable {
         case .batchDelete: "batch delete of half of the rows"
         case .batchInsert: "batch insert of all rows"
         case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
-        case .jobQueue: "jobs of a queue, claimed and done by three processes"
+        case .jobQueueOfOne: "jobs of a queue, claimed and done by one process"
+        case .jobQueue: "the same by four processes"
+        case .jobQueueOfMany: "the same by 16 processes"
         case .migrateInPlace: "a migration that adds an attribute and an entity"
         case .migrateInFront: "the same, and the new entity comes first, so that all rows get another number"
         case .migrateByCopy: "a migration that renames, removes and retypes attributes of all rows"
@@ -84,7 +88,7 @@ enum Workload: String, CaseIterable {
         case .batchUpdateOverPlain: .ratio(1.3)
         case .batchInsert: .ratio(1.2)
         case .remoteChange: .each(nanoseconds: 10_000_000)
-        case .jobQueue: .unset
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: .unset
         case .migrateInPlace, .migrateInFront: .ratio(1.2)
         case .migrateByCopy: .ratio(1.3)
         case .migrateByPolicy: .ratio(4)
@@ -95,7 +99,7 @@ enum Workload: String, CaseIterable {
     var startsEmpty: Bool {
         switch self {
         case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange,
-            .jobQueue:
+            .jobQueue, .jobQueueOfOne, .jobQueueOfMany:
             true
         default: false
         }
@@ -125,9 +129,21 @@ extension Workload {
     var opensRawDatabase: Bool {
         switch self {
         case .childSave, .insertHistory, .changeHistory, .migrateInPlace, .migrateInFront, .migrateByPolicy,
-            .remoteChange, .jobQueue, .readProperties, .writeProperties:
+            .remoteChange, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .readProperties, .writeProperties:
             false
         default: true
+        }
+    }
+}
+
+extension Workload {
+    /// The number of processes that do the jobs of a queue; `nil` for other work.
+    var processes: Int? {
+        switch self {
+        case .jobQueueOfOne: 1
+        case .jobQueue: 4
+        case .jobQueueOfMany: 16
+        default: nil
         }
     }
 }
@@ -175,7 +191,7 @@ struct Scale {
         case .openContext: lookups
         case .mergeSave: changes * Self.mergingContexts
         case .remoteChange: Self.remoteChanges
-        case .jobQueue: jobs
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: jobs
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

@@ -98,14 +98,14 @@ extension FrameworkSide {
     }
 
     /// Jobs in a queue from which several processes take them.
-    static func doJobs(in folder: String, count: Int) throws -> Sample {
+    static func doJobs(in folder: String, count: Int, processes: Int) throws -> Sample {
         let jobs = jobsFolder(folder)
         try FileManager.default.createDirectory(at: jobs, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: jobs) }
         let container = try QueueStore.open(at: jobs.appendingPathComponent("queue.sqlite"))
         let producer = Producer(container: container, logbook: try Logbook(Producer.name, in: jobs))
         try wait { try await producer.enqueue(1...Int64(count), in: container.newBackgroundContext()) }
-        let duration = try Jobs.run(.frameworkWorker, in: folder)
+        let duration = try Jobs.run(.frameworkWorker, in: folder, processes)
         let context = container.newBackgroundContext()
         let done = try context.performAndWait {
             try context.count(for: NSFetchRequest<Receipt>(entityName: "Receipt"))

@@ -46,20 +46,20 @@ extension RawSide {
     private static func jobsPath(_ folder: String) -> String { folder + "/raw-jobs.sqlite" }
 
     /// Jobs in a queue from which several processes take them.
-    static func doJobs(in folder: String, count: Int) throws -> Sample {
+    static func doJobs(in folder: String, count: Int, processes: Int) throws -> Sample {
         let path = jobsPath(folder)
         defer { removeDatabase(at: path) }
         let database = try RawDatabase(path: path)
         try database.execute(
             """
-            CREATE TABLE job (pk INTEGER PRIMARY KEY, version INTEGER, number INTEGER, payload TEXT, state INTEGER, free REAL,
-                claimant INTEGER, attempts INTEGER);
-            CREATE INDEX byState ON job (state, free); CREATE UNIQUE INDEX byNumber ON job (number);
-            CREATE TABLE receipt (pk INTEGER PRIMARY KEY, version INTEGER, worker INTEGER, time REAL, result INTEGER, job INTEGER);
+            CREATE TABLE job (pk INTEGER PRIMARY KEY, version INTEGER, number INTEGER, payload TEXT, enqueuedAt REAL, isDone INTEGER,
+                claimedBy TEXT, claimedUntil REAL);
+            CREATE INDEX byProgress ON job (isDone, number); CREATE UNIQUE INDEX byNumber ON job (number);
+            CREATE TABLE receipt (pk INTEGER PRIMARY KEY, version INTEGER, worker TEXT, time REAL, result INTEGER, job INTEGER);
             CREATE INDEX byJob ON receipt (job); BEGIN
             """
         )
-        let insert = try database.prepare("INSERT INTO job VALUES (?, 1, ?, ?, 0, 0, NULL, 0)")
+        let insert = try database.prepare("INSERT INTO job VALUES (?, 1, ?, ?, 0, 0, NULL, NULL)")
         for number in 1...Int64(count) {
             insert.bind(number, at: 1)
             insert.bind(number, at: 2)
@@ -67,7 +67,7 @@ extension RawSide {
             try insert.run()
         }
         try database.execute("COMMIT")
-        let duration = try Jobs.run(.rawWorker, in: folder)
+        let duration = try Jobs.run(.rawWorker, in: folder, processes)
         let done = try database.prepare("SELECT count(*) FROM receipt")
         return Sample(duration: duration, checksum: try done.step() ? Int(done.integer(0)) : 0)
     }
@@ -75,15 +75,18 @@ extension RawSide {
     static func work(in folder: String) throws {
         let database = try RawDatabase(path: jobsPath(folder))
         try database.execute("PRAGMA busy_timeout = 60000")
-        let worker = Int64(getpid())
-        let find = try database.prepare(
-            "SELECT pk, payload FROM job WHERE state < 2 AND free <= ? ORDER BY free LIMIT 8"
-        )
+        let worker = "worker-\(getpid())"
         let claim = try database.prepare(
-            "UPDATE job SET version = version + 1, state = 1, free = ?, claimant = ?, attempts = attempts + 1 WHERE pk = ?"
+            """
+            UPDATE job SET version = version + 1, claimedBy = ?1, claimedUntil = ?2 WHERE pk IN
+                (SELECT pk FROM job WHERE isDone = 0 AND (claimedUntil IS NULL OR claimedUntil <= ?3) ORDER BY number LIMIT 8)
+            RETURNING pk, payload
+            """
         )
         let finish = try database.prepare(
-            "UPDATE job SET version = version + 1, state = 2 WHERE pk = ? AND claimant = ? AND state = 1"
+            """
+            UPDATE job SET version = version + 1, isDone = 1, claimedBy = NULL, claimedUntil = NULL WHERE pk = ? AND claimedBy = ?
+            """
         )
         let receipt = try database.prepare("INSERT INTO receipt VALUES (NULL, 1, ?, ?, ?, ?)")
         try BenchChild.isReady()
@@ -91,17 +94,11 @@ extension RawSide {
         while true {
             var claimed: [(key: Int64, payload: String)] = []
             let now = sharedClock()
-            try database.execute("BEGIN IMMEDIATE")
-            find.bind(now, at: 1)
-            while try find.step() { claimed.append((find.integer(0), find.text(1))) }
-            find.reset()
-            for job in claimed {
-                claim.bind(now + 60e9, at: 1)
-                claim.bind(worker, at: 2)
-                claim.bind(job.key, at: 3)
-                try claim.run()
-            }
-            try database.execute("COMMIT")
+            claim.bind(worker, at: 1)
+            claim.bind(now + 60e9, at: 2)
+            claim.bind(now, at: 3)
+            while try claim.step() { claimed.append((claim.integer(0), claim.text(1))) }
+            claim.reset()
             guard !claimed.isEmpty else { return }
             for job in claimed {
                 let result = Job.result(of: job.payload)
@@ -109,6 +106,7 @@ extension RawSide {
                 finish.bind(job.key, at: 1)
                 finish.bind(worker, at: 2)
                 try finish.run()
+                guard database.changes == 1 else { throw BenchError("The lease of a job has ended") }
                 receipt.bind(worker, at: 1)
                 receipt.bind(now, at: 2)
                 receipt.bind(result, at: 3)
@@ -122,10 +120,8 @@ extension RawSide {
 
 /// The worker processes.
 enum Jobs {
-    static let processes = 3
-
     /// Lets the workers do all jobs, and waits for their ends.
-    static func run(_ part: ChildPart, in folder: String) throws -> Duration {
+    static func run(_ part: ChildPart, in folder: String, _ processes: Int) throws -> Duration {
         let children = try (0..<processes).map { _ in try BenchChild(part, in: folder) }
         let clock = ContinuousClock()
         let start = clock.now

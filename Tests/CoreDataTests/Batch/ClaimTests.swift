@@ -296,6 +296,113 @@ struct ClaimTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a claim is among the changes of its context, also if the context does not merge automatically`(
+        _ kind: StoreKind
+    ) async throws {
+        let queue = try Queue(kind, jobs: 2)
+        for isAutomatic in [false, true] {
+            let context = queue.stack.context()
+            context.automaticallyMergesChangesFromParent = isAutomatic
+            var messages = context.changes.makeAsyncIterator()
+            let (claimed, released) = try await context.perform {
+                let job = try require(context.claim(Self.jobs(), as: "one", for: .seconds(60)).first)
+                return (job.objectID, UncheckedSendable(job))
+            }
+            let first = await messages.next()
+            expectEqual(first?.updatedObjectIDs, [claimed])
+            // Nothing of the claim comes later.
+            let saved = try await context.perform {
+                let job = NSEntityDescription.insertNewObject(forEntityName: "Job", into: context)
+                try context.save()
+                return job.objectID
+            }
+            let next = await messages.next()
+            expectEqual(next?.insertedObjectIDs, [saved])
+            expectEqual(next?.updatedObjectIDs, [])
+            try await context.perform { _ = try context.release([released.value], as: "one") }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object that another worker claims before the first one has it is not returned`(_ kind: StoreKind) throws {
+        let queue = try Queue(kind, jobs: 2)
+        let (first, second) = (queue.stack.context("first"), queue.other())
+        let late = Shared<[String]>([])
+        // The first worker has committed its claim, and its lease has ended, but it has not yet read the objects.
+        let token = NotificationCenter.default.addObserver(
+            forName: NSManagedObjectContext.didMergeChangesObjectIDsNotification,
+            object: first,
+            queue: nil
+        ) { _ in
+            let titles = second.performAndWait {
+                (try? second.claim(Self.jobs(), as: "two", for: .seconds(600)))?.map(Self.title) ?? ["failed"]
+            }
+            late.update { $0 += titles }
+        }
+        defer { NotificationCenter.default.removeObserver(token) }
+        try first.performAndWait {
+            let claimed = try first.claim(Self.jobs(), as: "one", for: .nanoseconds(1), limit: 2)
+            expectEqual(claimed.map(Self.title), ["j0"])
+        }
+        expectEqual(late.current, ["j1"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a pinned context moves to the newest version with a claim`(_ kind: StoreKind) throws {
+        let queue = try Queue(kind, jobs: 2)
+        let (pinned, other) = (queue.stack.context(), queue.other())
+        try pinned.performAndWait {
+            try pinned.setQueryGenerationFrom(.current)
+            try expectEqual(pinned.count(for: Self.jobs()), 2)
+            try other.performAndWait {
+                let job = NSEntityDescription.insertNewObject(forEntityName: "Job", into: other)
+                job.setValue("new", forKey: "title")
+                job.setValue(100, forKey: "priority")
+                try other.save()
+            }
+            // A store in memory cannot be pinned.
+            try expectEqual(pinned.count(for: Self.jobs()), kind == .memory ? 3 : 2)
+            let claimed = try pinned.claim(Self.jobs(), as: "one", for: .seconds(60))
+            expectEqual(claimed.map(Self.title), ["new"])
+            expectEqual(claimed.first?.value(forKey: "claimedBy") as? String, "one")
+            try expectEqual(pinned.count(for: Self.jobs()), 3)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a renewal leaves out objects that a save has deleted, and those from before a reset`(_ kind: StoreKind) throws {
+        let queue = try Queue(kind, jobs: 2)
+        let context = queue.stack.context()
+        try context.performAndWait {
+            let mine = try context.claim(Self.jobs(), as: "one", for: .seconds(60), limit: 2)
+            context.delete(mine[0])
+            try context.save()
+            try expectEqual(context.renew(mine, as: "one", for: .seconds(60)), [mine[1]])
+            context.reset()
+            try expectEqual(context.release(mine, as: "one"), [])
+        }
+        try expectEqual(queue.stored(), ["j0 one leased"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a context that merges automatically shows the claim of another worker`(_ kind: StoreKind) throws {
+        let queue = try Queue(kind, jobs: 1)
+        let (first, second) = (queue.stack.context("first"), queue.stack.context("second"))
+        first.automaticallyMergesChangesFromParent = true
+        let mine = try first.performAndWait {
+            UncheckedSendable(try first.claim(Self.jobs(), as: "one", for: .nanoseconds(1)))
+        }
+        try second.performAndWait {
+            try expectEqual(second.claim(Self.jobs(), as: "two", for: .seconds(60)).count, 1)
+        }
+        try first.performAndWait {
+            expectEqual(mine.value.map { $0.value(forKey: "claimedBy") as? String }, ["two"])
+            try expectEqual(first.renew(mine.value, as: "one", for: .seconds(60)), [])
+        }
+        try expectEqual(queue.stored(), ["j0 two leased"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the limit covers all stores, in their order`(_ kind: StoreKind) throws {
         let queue = try Queue(kind, jobs: 2)
         let extra = try queue.stack.coordinator.addPersistentStore(

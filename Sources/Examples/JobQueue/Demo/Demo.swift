@@ -105,11 +105,7 @@ struct Demo {
 
     private static func claimed(by name: String, _ context: NSManagedObjectContext) throws -> [Job] {
         let request = NSFetchRequest<Job>(entityName: "Job")
-        request.predicate = NSPredicate(
-            format: "state == %d AND claimant BEGINSWITH %@",
-            Job.State.claimed.rawValue,
-            name + "."
-        )
+        request.predicate = NSPredicate(format: "claimedBy BEGINSWITH %@", name + ".")
         return try context.fetch(request)
     }
 
@@ -120,7 +116,7 @@ struct Demo {
             request.predicate = NSPredicate(format: "number IN %@", numbers.map { NSNumber(value: $0) })
             let victim = "worker-\(options.workers)."
             return try context.fetch(request).count { job in
-                job.state == .done && job.receipts.allSatisfy { !$0.worker.hasPrefix(victim) }
+                job.isDone && job.receipts.allSatisfy { !$0.worker.hasPrefix(victim) }
             }
         }
     }
@@ -132,9 +128,7 @@ struct Demo {
         let deadline = Date(timeIntervalSinceNow: Self.patience)
         while Date() < deadline {
             let open = try await context.perform {
-                let request = NSFetchRequest<Job>(entityName: "Job")
-                request.predicate = NSPredicate(format: "state != %d", Job.State.done.rawValue)
-                return try context.count(for: request)
+                try context.count(for: Job.request("isDone == NO"))
             }
             if open == 0 { return }
             try await Task.sleep(for: .milliseconds(50))

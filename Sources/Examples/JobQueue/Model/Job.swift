@@ -2,29 +2,20 @@ import CoreData
 
 /// A piece of work.
 ///
-/// A job is waiting, claimed or done. A worker that claims one has a lease: until ``availableAt`` no other worker takes
+/// A job is waiting, claimed or done. A worker that claims one has a lease: until ``claimedUntil`` no other worker gets
 /// the job. If a worker dies, its leases run out.
-@ManagedObject(.index("byAvailability", on: "state", "availableAt"))
+@ManagedObject(.index("byProgress", on: "isDone", "number"))
 package final class Job: NSManagedObject {
     /// The number that the producer gives, from 1 on.
     @Managed(.unique, .default(0)) package var number: Int64
     @Managed package var payload: String
-    @Managed(.default(State.waiting)) package var state: State
-    /// The time from which the job may be claimed; for a claimed one, the time when the lease runs out.
-    @Managed package var availableAt: Date
-    @Managed package var claimant: String?
-    /// The number of claims of the job.
-    @Managed(.default(0)) package var attempts: Int32
     @Managed package var enqueuedAt: Date
+    @Managed(.default(false)) package var isDone: Bool
+    /// The worker that has claimed the job; nil if it is waiting or done.
+    @Managed package var claimedBy: String?
+    @Managed package var claimedUntil: Date?
     /// The receipts of the workers that have done the job: one, if the queue is sound.
     @Managed(.inverse(\Receipt.job), .deleteRule(.cascade)) package var receipts: Set<Receipt>
-
-    /// The progress of a job.
-    package enum State: Int16, Sendable {
-        case waiting
-        case claimed
-        case done
-    }
 }
 
 /// The record that a job was done, written in the same save that ends the job.
@@ -37,6 +28,14 @@ package final class Receipt: NSManagedObject {
 }
 
 extension Job {
+    /// The jobs that satisfy a condition, the oldest one first.
+    package static func request(_ condition: String) -> NSFetchRequest<Job> {
+        let request = NSFetchRequest<Job>(entityName: "Job")
+        request.predicate = NSPredicate(format: condition)
+        request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: true)]
+        return request
+    }
+
     /// The result of a job: a checksum of its payload, made with some effort.
     package static func result(of payload: String) -> Int64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325

@@ -10,7 +10,7 @@ package enum QueueStore {
     ///
     /// There is one for the process: a model stays in memory once a coordinator has used it.
     package static let model = Result {
-        try NSManagedObjectModel(for: Job.self, Receipt.self, versionIdentifier: "1")
+        try NSManagedObjectModel(for: Job.self, Receipt.self, versionIdentifier: "2")
     }
 
     /// Makes a container with the store at `url`.

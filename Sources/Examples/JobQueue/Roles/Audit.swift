@@ -4,8 +4,6 @@ import CoreData
 package struct Audit: Sendable, Equatable {
     /// The number of jobs in the store.
     package var jobs = 0
-    /// The number of jobs that were claimed more than once, because a worker died or was too slow.
-    package var claimedAgain = 0
     /// The problems, a sentence each.
     package var faults: [String] = []
 
@@ -21,7 +19,6 @@ package struct Audit: Sendable, Equatable {
         let context = container.newBackgroundContext()
         let entries = try await context.perform { try Self.entries(context) }
         jobs = entries.count
-        claimedAgain = entries.values.count { $0.attempts > 1 }
         for (number, entry) in entries.sorted(by: { $0.key < $1.key }) {
             if entry.copies > 1 { faults.append("job \(number) is in the queue \(entry.copies) times") }
             switch (entry.isDone, entry.receipts.count) {
@@ -51,7 +48,6 @@ package struct Audit: Sendable, Equatable {
     private struct Entry {
         var copies = 0
         var isDone = true
-        var attempts: Int32 = 0
         /// The workers that have left a receipt.
         var receipts: [String] = []
         var hasWrongResult = false
@@ -64,8 +60,7 @@ package struct Audit: Sendable, Equatable {
         for job in try context.fetch(request) {
             var entry = entries[job.number] ?? Entry()
             entry.copies += 1
-            entry.isDone = entry.isDone && job.state == .done
-            entry.attempts = max(entry.attempts, job.attempts)
+            entry.isDone = entry.isDone && job.isDone
             entry.receipts += job.receipts.map(\.worker)
             let result = Job.result(of: Job.payload(job.number))
             if job.receipts.contains(where: { $0.result != result }) { entry.hasWrongResult = true }

@@ -28,7 +28,7 @@ package struct Producer: Sendable {
         let doorbell = Doorbell(container.persistentStoreCoordinator)
         while !isOver() {
             let count = doorbell.count
-            let waiting = try await context.perform { try context.count(for: Job.waiting()) }
+            let waiting = try await context.perform { try context.count(for: Job.request("isDone == NO AND claimedBy == nil")) }
             guard waiting < backlog else {
                 await doorbell.wait(beyond: count, atMost: 0.25)
                 continue
@@ -48,7 +48,6 @@ package struct Producer: Sendable {
                 job.number = number
                 job.payload = Job.payload(number)
                 job.enqueuedAt = now
-                job.availableAt = now
             }
             try context.save()
             // The producer does not need the jobs that it has made any more.
@@ -62,14 +61,5 @@ package struct Producer: Sendable {
         request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: false)]
         request.fetchLimit = 1
         return try context.fetch(request).first?.number ?? 0
-    }
-}
-
-extension Job {
-    /// The jobs that no worker has claimed.
-    static func waiting() -> NSFetchRequest<Job> {
-        let request = NSFetchRequest<Job>(entityName: "Job")
-        request.predicate = NSPredicate(format: "state == %d", State.waiting.rawValue)
-        return request
     }
 }

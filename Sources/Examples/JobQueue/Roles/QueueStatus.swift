@@ -14,35 +14,36 @@ package struct QueueStatus: Sendable, Equatable {
     ///
     /// It must be called on the context's queue.
     package init(_ context: NSManagedObjectContext) throws {
-        for row in try Self.groups("Job", by: "state", context) {
-            guard let raw = row["state"] as? NSNumber, let state = Job.State(rawValue: raw.int16Value) else { continue }
-            let count = (row["count"] as? NSNumber)?.intValue ?? 0
-            switch state {
-            case .waiting: waiting = count
-            case .claimed: claimed = count
-            case .done: done = count
+        for (values, count) in try Self.groups("Job", by: ["isDone", "claimedBy"], counting: "number", context) {
+            if (values["isDone"] as? NSNumber)?.boolValue == true {
+                done += count
+            } else if values["claimedBy"] is String {
+                claimed += count
+            } else {
+                waiting += count
             }
         }
-        for row in try Self.groups("Receipt", by: "worker", context) {
-            guard let worker = row["worker"] as? String else { continue }
+        for (values, count) in try Self.groups("Receipt", by: ["worker"], counting: "worker", context) {
+            guard let worker = values["worker"] as? String else { continue }
             let process = worker.split(separator: ".").first.map(String.init) ?? worker
-            doneByWorker[process, default: 0] += (row["count"] as? NSNumber)?.intValue ?? 0
+            doneByWorker[process, default: 0] += count
         }
     }
 
     private static func groups(
         _ entity: String,
-        by key: String,
+        by keys: [String],
+        counting counted: String,
         _ context: NSManagedObjectContext
-    ) throws -> [[String: Any]] {
+    ) throws -> [(values: [String: Any], count: Int)] {
         let count = NSExpressionDescription()
         count.name = "count"
-        count.expression = NSExpression(forFunction: "count:", arguments: [NSExpression(forKeyPath: key)])
+        count.expression = NSExpression(forFunction: "count:", arguments: [NSExpression(forKeyPath: counted)])
         count.expressionResultType = .integer64AttributeType
         let request = NSFetchRequest<[String: Any]>(entityName: entity)
         request.resultType = .dictionaryResultType
-        request.propertiesToGroupBy = [key]
-        request.propertiesToFetch = [key, count]
-        return try context.fetch(request)
+        request.propertiesToGroupBy = keys
+        request.propertiesToFetch = keys + [count]
+        return try context.fetch(request).map { ($0, ($0["count"] as? NSNumber)?.intValue ?? 0) }
     }
 }
