@@ -1,4 +1,4 @@
-/// An error at a place of the declaration that a macro expands.
+/// An error or a warning at a place of the declaration that a macro expands.
 struct Diagnostic: Error, Equatable {
     /// The problem, and the remedy.
     let message: String
@@ -6,6 +6,8 @@ struct Diagnostic: Error, Equatable {
     let range: Range<Int>
     /// A change that corrects the error.
     var fixIt: FixIt?
+    /// Whether the declaration is expanded all the same.
+    var isWarning = false
 
     /// A change of source text that the compiler offers.
     struct FixIt: Equatable {
@@ -14,10 +16,11 @@ struct Diagnostic: Error, Equatable {
         let replacement: String
     }
 
-    init(_ message: String, at range: Range<Int>, fixIt: FixIt? = nil) {
+    init(_ message: String, at range: Range<Int>, fixIt: FixIt? = nil, isWarning: Bool = false) {
         self.message = message
         self.range = range
         self.fixIt = fixIt
+        self.isWarning = isWarning
     }
 
     /// The diagnostic in the form of the plugin protocol, for a declaration that begins at `location`.
@@ -37,7 +40,8 @@ struct Diagnostic: Error, Equatable {
                 let change = #"{"range":\#(encoded(fixIt.range)),"newText":\#(JSON.quoted(fixIt.replacement))}"#
                 return #"{"message":\#(JSON.quoted(fixIt.message)),"changes":[\#(change)]}"#
             } ?? ""
-        return #"{"message":\#(JSON.quoted(message)),"severity":"error","position":\#(position),"#
+        let severity = isWarning ? "warning" : "error"
+        return #"{"message":\#(JSON.quoted(message)),"severity":"\#(severity)","position":\#(position),"#
             + #""highlights":[\#(highlights)],"notes":[],"fixIts":[\#(fixIts)]}"#
     }
 }

@@ -79,6 +79,27 @@ struct ModelExpansionTests {
         expect(expansion.source == nil && diagnostic.message.contains(message))
     }
 
+    @Test func `observers, which never run, are warned of`() throws {
+        let expansion = expand(
+            "final class A { var a = 1 { didSet { print(a) } }; @Transient var b = 1 { didSet {} } }"
+        )
+        expect(expansion.source != nil && expansion.diagnostics.count == 1)
+        let warning = try require(expansion.diagnostics.first)
+        expect(warning.isWarning && warning.message.contains("observers of 'a' never run"), "\(warning.message)")
+    }
+
+    @Test(arguments: [
+        ("var a: Int = 1 +\n2", "(1 +\n2) as Int"), ("var a = b\n?? 5", "b\n?? 5"),
+        ("var a: Int = b ?\n1 :\n2; var c = 3", "(b ?\n1 :\n2) as Int"),
+        ("var a: Int = if b { 1 } else { 2 }", "({ if b { 1 } else { 2 } }()) as Int"),
+        ("var a = b!\nvar c = 3", "b!"), ("var a = b as\nInt", "b as\nInt"),
+    ])
+    func `an initial value ends where Swift ends it`(_ member: String, _ value: String) throws {
+        let source = try require(expand("final class A {\n\(member)\n}").source)
+        expect(source.contains("defaultValue: \(value), metadata: nil"), "\(source)")
+        expectEqual(source.contains("name: \"c\""), member.contains("var c"))
+    }
+
     private func expand(_ source: String) -> Expansion {
         ModelMacro.expand(.sample("ModelMacro", role: "member", source))
     }

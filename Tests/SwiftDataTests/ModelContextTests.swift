@@ -17,6 +17,9 @@ enum Place: CaseIterable, CustomTestStringConvertible {
         return try ModelContainer(
             for: Sailor.self,
             Values.self,
+            Parcel.self,
+            Crate.self,
+            Zone.Place.self,
             configurations: self == .memory
                 ? ModelConfiguration(isStoredInMemoryOnly: true) : ModelConfiguration(url: url)
         )

@@ -5,7 +5,9 @@ enum ModelMacro {
     static func expand(_ request: ExpansionRequest) -> Expansion {
         do throws(Diagnostic) {
             switch request.role {
-            case "member": return Expansion(source: try members(of: ModelDeclaration(reading: request.declaration)))
+            case "member":
+                let declaration = try ModelDeclaration(reading: request.declaration)
+                return Expansion(source: try members(of: declaration), diagnostics: warnings(about: declaration))
             case "memberAttribute": return try memberAttribute(request)
             case "extension": return Expansion(source: conformance(request))
             default: throw Diagnostic("@Model cannot be expanded as '\(request.role)'.", at: 0..<0)
@@ -20,6 +22,18 @@ enum ModelMacro {
     }
 
     // MARK: - Members
+
+    /// The macro's accessors take the place of observers, as they do with Apple's.
+    private static func warnings(about declaration: ModelDeclaration) -> [Diagnostic] {
+        declaration.properties.filter(\.hasObservers).map { property in
+            Diagnostic(
+                "The observers of '\(property.bareName)' never run, because @Model writes its accessors. "
+                    + "Mark it with @Transient, or observe a computed property that sets it.",
+                at: property.keywordRange,
+                isWarning: true
+            )
+        }
+    }
 
     private static func members(of declaration: ModelDeclaration) throws(Diagnostic) -> String {
         for property in declaration.properties where property.isConstant && property.initialValue != nil {
@@ -111,7 +125,12 @@ enum ModelMacro {
     }
 
     private static func entry(of property: ModelProperty, in name: String) -> String {
-        let value = property.initialValue.map { value in property.type.map { "(\(value)) as \($0.source)" } ?? value }
+        let value = property.initialValue.map { value in
+            // An `if` or `switch` is an expression in a closure, but not in parentheses.
+            let isStatement = ["if ", "switch "].contains { value.hasPrefix($0) }
+            let expression = isStatement ? "{ \(value) }()" : value
+            return property.type.map { "(\(expression)) as \($0.source)" } ?? expression
+        }
         let described = ["Attribute", "Relationship"].first { property.attributes[$0] != nil }
         let metadata = described.map { "SwiftData.Schema.\($0)(\(property.attributes[$0] ?? ""))" }
         return "    metadata.append(SwiftData.Schema.PropertyMetadata(name: \"\(property.bareName)\", "

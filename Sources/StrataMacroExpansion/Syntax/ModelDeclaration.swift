@@ -11,6 +11,7 @@ struct ModelProperty: Equatable {
     let modifiers: [String]
     let isConstant: Bool
     let isComputed: Bool
+    let hasObservers: Bool
     /// The bytes of the keyword.
     let keywordRange: Range<Int>
 
@@ -39,9 +40,10 @@ struct ModelProperty: Equatable {
         }
         var initialValue: String?
         if cursor.take("=") { initialValue = Self.readExpression(&cursor) }
-        var isComputed = false
+        var (isComputed, hasObservers) = (false, false)
         if cursor.isAt("{") {
-            isComputed = initialValue == nil && !["willSet", "didSet"].contains(cursor.following?.text)
+            hasObservers = ["willSet", "didSet"].contains(cursor.following?.text)
+            isComputed = initialValue == nil && !hasObservers
             cursor.skipBalanced()
         }
         self.name = name.text
@@ -51,6 +53,7 @@ struct ModelProperty: Equatable {
         modifiers = header.modifiers.map(\.text)
         isConstant = header.keyword.text == "let"
         self.isComputed = isComputed
+        self.hasObservers = hasObservers
         keywordRange = header.keyword.range
     }
 
@@ -66,9 +69,21 @@ struct ModelProperty: Equatable {
     /// Reads an expression up to the end of its statement.
     private static func readExpression(_ cursor: inout Cursor) -> String {
         let start = cursor.index
-        cursor.skipBalanced()
-        while let token = cursor.current, !endsExpression(token, cursor) { cursor.skipBalanced() }
+        var needsOperand = true
+        while let token = cursor.current, needsOperand || !endsExpression(token, cursor) {
+            needsOperand = Self.needsOperand(after: token, needsOperand)
+            cursor.skipBalanced()
+        }
         return cursor.text(from: start, to: cursor.index)
+    }
+
+    /// Whether an operand follows a token, maybe in the next line: after an operator with space before it.
+    private static func needsOperand(after token: Token, _ isPending: Bool) -> Bool {
+        switch token.text {
+        case "+", "-", "*", "/", "%", "&", "|", "^", "~", "=", "<", ">", "?", ":", ".", "!": token.isSpaced || isPending
+        case "as", "is", "try", "await": true
+        default: false
+        }
     }
 
     private static func endsExpression(_ token: Token, _ cursor: Cursor) -> Bool {
@@ -76,7 +91,7 @@ struct ModelProperty: Equatable {
         case ";", "}", ",": true
         // The braces of observers follow an initial value.
         case "{": ["willSet", "didSet"].contains(cursor.following?.text)
-        case ".", "?", ":", "+", "-", "*", "/", "&", "|", "=", "<", ">", "!": false
+        case ".", "?", ":", "+", "-", "*", "/", "%", "&", "|", "^", "~", "=", "<", ">", "!", "as", "is": false
         default: token.startsLine
         }
     }
@@ -125,6 +140,7 @@ struct ModelDeclaration: Equatable {
     private static func readMembers(_ cursor: inout Cursor) -> [Member] {
         var members: [Member] = []
         while let token = cursor.current, token.text != "}" {
+            if cursor.take(";") { continue }
             if token.text == "#" {
                 if let member = readDirective(&cursor) { members.append(member) }
                 continue
@@ -162,6 +178,6 @@ struct ModelDeclaration: Equatable {
     /// Skips a member that is no property, up to the end of its line and of all open brackets.
     private static func skipMember(_ cursor: inout Cursor) {
         cursor.skipBalanced()
-        while let token = cursor.current, !token.startsLine, token.text != "}" { cursor.skipBalanced() }
+        while let token = cursor.current, !token.startsLine, !["}", ";"].contains(token.text) { cursor.skipBalanced() }
     }
 }

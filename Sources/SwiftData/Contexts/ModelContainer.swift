@@ -139,18 +139,18 @@ public final class ModelContainer: Sendable {
 
     private struct Entry {
         weak var container: ModelContainer?
-        weak var context: ModelContext?
+        weak var context: ManagedContext?
     }
 
     private var entries: [ObjectIdentifier: Entry] = [:]
 
     func context(of container: ModelContainer) -> ModelContext? {
         guard let entry = entries[ObjectIdentifier(container)], entry.container === container else { return nil }
-        return entry.context
+        return entry.context?.modelContext
     }
 
     func keep(_ context: ModelContext, for container: ModelContainer) {
         entries = entries.filter { $0.value.container != nil }
-        entries[ObjectIdentifier(container)] = Entry(container: container, context: context)
+        entries[ObjectIdentifier(container)] = Entry(container: container, context: context.managed)
     }
 }

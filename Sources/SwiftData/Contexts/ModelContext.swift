@@ -7,33 +7,40 @@ import Foundation
 /// the other contexts of its container: objects without changes show the new values, and unsaved changes stay.
 public final class ModelContext {
     /// The container, which lives as long as its contexts.
-    public let container: ModelContainer
-    let managed: NSManagedObjectContext
+    public var container: ModelContainer { managed.container }
+    let managed: ManagedContext
 
-    /// The weakly held objects, by their managed objects.
-    private var models: [ObjectIdentifier: WeakModel] = [:]
-    private var purgeLimit = 1024
     /// The objects with changes, which live until the changes are saved or given up.
     private var changed: [ObjectIdentifier: any PersistentModel] = [:]
+    /// The objects whose values are not in their managed objects yet; `nil` if no insertion runs.
+    private var arriving: [any PersistentModel]?
     private var isSaveScheduled = false
-
-    private struct WeakModel {
-        weak var model: (any PersistentModel)?
-    }
+    /// Whether the context lives because a save without a call has failed.
+    private var isKept = false
 
     /// Makes a context that works with the stores of a container.
     public init(_ container: ModelContainer) {
-        self.container = container
-        managed = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
-        managed.persistentStoreCoordinator = container.coordinator
-        managed.automaticallyMergesChangesFromParent = true
-        managed.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+        managed = ManagedContext(container)
+        managed.serve(self)
+    }
+
+    /// Makes a context with the objects and changes of one that the program has not kept.
+    init(managed: ManagedContext) {
+        self.managed = managed
+        onQueue {
+            for object in managed.insertedObjects.union(managed.updatedObjects).union(managed.deletedObjects) {
+                changed[ObjectIdentifier(object)] = managed.registeredModel(of: object)
+            }
+        }
     }
 
     /// Whether changes are saved without a call.
     ///
     /// The main context saves after the job that made the first change.
-    public var autosaveEnabled = false
+    public var autosaveEnabled: Bool {
+        get { managed.autosaveEnabled }
+        set { managed.autosaveEnabled = newValue }
+    }
 
     /// The author, whom the history names.
     public var author: String? {
@@ -81,8 +88,17 @@ public final class ModelContext {
         onQueue {
             guard let object = model.backing.object else { return }
             precondition(model.backing.context === self, Self.foreign(model))
-            changed[ObjectIdentifier(object)] = model
-            managed.delete(object)
+            if object.isInserted {
+                // There is no row to delete. The object is as it was before its insertion.
+                model.backing.keepValues()
+                managed.delete(object)
+                managed.processPendingChanges()
+                model.backing.detach()
+                changed[ObjectIdentifier(object)] = nil
+            } else {
+                changed[ObjectIdentifier(object)] = model
+                managed.delete(object)
+            }
             scheduleSave()
         }
     }
@@ -107,11 +123,13 @@ public final class ModelContext {
     /// Gives up all unsaved changes.
     public func rollback() {
         onQueue {
+            // The values of new objects go with the roll-back, and are noted before.
+            let new = changed.values.filter { $0.backing.object?.isInserted == true }
+            for model in new { model.backing.keepValues() }
             managed.rollback()
-            for model in changed.values where model.backing.object?.managedObjectContext == nil {
-                model.backing.detach()
-            }
+            for model in new { model.backing.detach() }
             changed = [:]
+            endKeeping()
         }
     }
 
@@ -135,14 +153,20 @@ public final class ModelContext {
         try onQueue {
             guard managed.hasChanges else { return }
             NotificationCenter.default.post(name: Self.willSave, object: self)
+            // What delete rules and inverses change is saved as well.
+            managed.processPendingChanges()
             let (inserted, updated, deleted) = (managed.insertedObjects, managed.updatedObjects, managed.deletedObjects)
             let deletedIdentifiers = Set(
                 deleted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) }
             )
-            let ended = deleted.compactMap { changed[ObjectIdentifier($0)] }
+            let ended = deleted.compactMap { managed.registeredModel(of: $0) }
+            for model in ended { model.backing.keepValues() }
+            let claims = inserted.compactMap { managed.uniqueClaim(of: $0) }
             try managed.save()
             for model in ended { model.backing.detach() }
+            for claim in claims where claim.object.objectID.isTemporaryID { try managed.settle(claim) }
             changed = [:]
+            endKeeping()
             NotificationCenter.default.post(
                 name: Self.didSave,
                 object: self,
@@ -188,40 +212,21 @@ public final class ModelContext {
     public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
         onQueue {
             guard let id = objectID(identifier), let object = managed.registeredObject(for: id) else { return nil }
-            return models[ObjectIdentifier(object)]?.model as? T
+            return managed.registeredModel(of: object) as? T
         }
     }
 
     func objectID(_ identifier: PersistentIdentifier) -> NSManagedObjectID? {
         if identifier.isTemporary {
-            return managed.insertedObjects.first { PersistentIdentifier($0.objectID) == identifier }?.objectID
+            return managed.insertedObjects.first {
+                managed.registeredModel(of: $0)?.persistentModelID == identifier
+            }?.objectID
         }
         return URL(string: identifier.uri).flatMap { container.coordinator.managedObjectID(forURIRepresentation: $0) }
     }
 
     /// The model object of a managed object: the one that exists, or a new one.
-    func model(of object: NSManagedObject) -> any PersistentModel {
-        if let model = models[ObjectIdentifier(object)]?.model, model.backing.object === object { return model }
-        guard let record = object.entity.name.flatMap({ container.schema.records[$0] }) else {
-            fatalError("SwiftData: the schema has no class for the entity \(object.entity.name ?? "").")
-        }
-        func make<Model: PersistentModel>(_ type: Model.Type) -> any PersistentModel {
-            let backing = ModelBacking<Model>(object: object, context: self)
-            let model = Model(backingData: backing)
-            backing.serve(model)
-            return model
-        }
-        let model = make(record.type)
-        register(model, object)
-        return model
-    }
-
-    private func register(_ model: any PersistentModel, _ object: NSManagedObject) {
-        models[ObjectIdentifier(object)] = WeakModel(model: model)
-        guard models.count > purgeLimit else { return }
-        models = models.filter { $0.value.model != nil }
-        purgeLimit = max(1024, models.count * 2)
-    }
+    func model(of object: NSManagedObject) -> any PersistentModel { managed.model(of: object) }
 
     /// The managed object of a model object, which is inserted if no context has it.
     func adopt(_ model: any PersistentModel) -> NSManagedObject {
@@ -235,12 +240,20 @@ public final class ModelContext {
         guard let entity = container.schema.model.entitiesByName[name] else {
             fatalError("SwiftData: \(type(of: model)) is not in the schema of this container.")
         }
+        if let problem = container.schema.mismatch(of: type(of: model)) { fatalError("SwiftData: \(problem)") }
         let object = NSManagedObject(entity: entity, insertInto: managed)
-        backing.attach(object, in: self, as: model)
-        register(model, object)
+        backing.attach(object, in: managed, as: model)
+        managed.register(model, object)
         changed[ObjectIdentifier(object)] = model
-        backing.transferValues()
         scheduleSave()
+        // The objects that this one reaches come one after the other, because a chain of them can be long.
+        guard arriving == nil else {
+            arriving?.append(model)
+            return object
+        }
+        arriving = [model]
+        while let next = arriving?.popLast() { next.backing.transferValues() }
+        arriving = nil
         return object
     }
 
@@ -264,13 +277,36 @@ public final class ModelContext {
         nonisolated(unsafe) let context = self  // The main context is used by the main actor only.
         Task { @MainActor in
             context.isSaveScheduled = false
+            guard context.autosaveEnabled else { return }
             // Changes that cannot be saved stay, and are tried again with the next change.
-            if context.autosaveEnabled { try? context.save() }
+            do {
+                try context.save()
+            } catch {
+                context.isKept = true
+                KeptContexts.shared.contexts[ObjectIdentifier(context)] = context
+            }
         }
+    }
+
+    /// Lets go of a context whose changes could not be saved before.
+    private func endKeeping() {
+        guard isKept else { return }
+        isKept = false
+        let key = ObjectIdentifier(self)
+        Task { @MainActor in KeptContexts.shared.contexts[key] = nil }
     }
 
     // MARK: - The queue
 
     /// Runs a block on the context's queue, where merges of other saves run, too.
     func onQueue<Result>(_ body: () throws -> Result) rethrows -> Result { try managed.performAndWait(body) }
+}
+
+/// The contexts whose changes could not be saved without a call.
+///
+/// They live until a save or a roll-back.
+@MainActor private final class KeptContexts {
+    static let shared = KeptContexts()
+
+    var contexts: [ObjectIdentifier: ModelContext] = [:]
 }

@@ -72,7 +72,8 @@ public struct FetchDescriptor<T: PersistentModel> {
 extension ModelContext {
     /// The request of a descriptor, whose identifiers are those of this context.
     func request<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> NSFetchRequest<NSManagedObject> {
-        try ModelKeyPaths.$identities.withValue(ModelIdentities { [unowned self] in objectID($0) }) {
+        if let problem = container.schema.mismatch(of: T.self) { throw SwiftDataError(.unknownSchema, problem) }
+        return try ModelKeyPaths.$identities.withValue(ModelIdentities { [unowned self] in objectID($0) }) {
             try onQueue { try descriptor.request() }
         }
     }

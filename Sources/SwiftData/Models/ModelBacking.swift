@@ -10,19 +10,29 @@ protocol AnyModelBacking: AnyObject {
     var isDeleted: Bool { get }
 
     /// Moves the values into an object of a context.
-    func attach(_ object: NSManagedObject, in context: ModelContext, as model: any PersistentModel)
+    func attach(_ object: NSManagedObject, in managed: ManagedContext, as model: any PersistentModel)
+
+    /// Reads and writes the values in another object of the context from now on.
+    func move(to object: NSManagedObject)
 
     /// Copies the values that it had without a context into its object.
     func transferValues()
 
     /// Copies the loaded values out of its object, which is going to be gone.
+    func keepValues()
+
+    /// Leaves the context. The values are those that were kept.
     func detach()
+
+    /// Notes that the row of the object has gone, so that its values cannot be read.
+    func loseRow()
 }
 
 /// The values of a model object: in memory without a context, in a managed object with one.
 final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
-    private(set) var context: ModelContext?
+    private var managed: ManagedContext?
     private(set) var object: NSManagedObject?
+    var context: ModelContext? { managed?.modelContext }
     private weak var model: Model?
     private let record = ModelRecord.of(Model.self)
     /// The values without a context, by the names of the properties; those of relationships are model objects.
@@ -30,14 +40,18 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
     private lazy var temporaryIdentifier = PersistentIdentifier.temporary(entityName: record.entityName)
     /// The identifier of an object whose row is gone.
     private var lastIdentifier: PersistentIdentifier?
+    /// The attributes that were not loaded when the object left its context; their values are unknown.
+    private var unloaded: Set<String> = []
+    private var hasLostRow = false
 
     var metadata: Any = ()
 
     init(for modelType: Model.Type) {}
 
-    init(object: NSManagedObject, context: ModelContext) {
+    init(object: NSManagedObject, managed: ManagedContext) {
         self.object = object
-        self.context = context
+        self.managed = managed
+        hasLostRow = object.isWithoutRow
     }
 
     var persistentModelID: PersistentIdentifier? {
@@ -46,23 +60,29 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
     }
 
     var identifier: PersistentIdentifier {
-        if let object { return PersistentIdentifier(object.objectID) }
+        // The identifier of a new object stays the same from its creation to its first save.
+        if let object {
+            return object.objectID.isTemporaryID ? temporaryIdentifier : PersistentIdentifier(object.objectID)
+        }
         return lastIdentifier ?? temporaryIdentifier
     }
 
     var hasChanges: Bool {
-        guard let object, let context else { return false }
-        return context.onQueue { object.hasChanges }
+        guard let object, let managed else { return false }
+        return managed.performAndWait { object.hasChanges }
     }
 
     var isDeleted: Bool {
-        guard let object, let context else { return false }
-        return context.onQueue { object.isDeleted }
+        guard let object, let managed else { return false }
+        return managed.performAndWait { object.isDeleted }
     }
 
-    func attach(_ object: NSManagedObject, in context: ModelContext, as model: any PersistentModel) {
+    func attach(_ object: NSManagedObject, in managed: ManagedContext, as model: any PersistentModel) {
+        if let property = record.properties.first(where: { unloaded.contains($0.name) }) {
+            stop(property, "cannot be inserted again, because its value was not loaded before its deletion")
+        }
         self.object = object
-        self.context = context
+        self.managed = managed
         self.model = model as? Model
     }
 
@@ -74,10 +94,12 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         let values = values
         self.values = [:]
         for property in record.properties {
-            guard let value = values[property.name] else { continue }
+            // The value of a constant is in the model object itself.
+            guard let value = property.isConstant ? model.flatMap({ property.value(of: $0) }) : values[property.name]
+            else { continue }
             switch property.kind {
-            case .attribute(let form):
-                object.setValue(form.stored(value), forKey: property.name)
+            case .attribute:
+                object.setValue(stored(value, property), forKey: property.name)
             case .toOne:
                 if let other = value as? any PersistentModel {
                     object.setValue(context.adopt(other), forKey: property.name)
@@ -90,18 +112,30 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         }
     }
 
-    func detach() {
+    func move(to object: NSManagedObject) { self.object = object }
+
+    func keepValues() {
         guard let object else { return }
-        lastIdentifier = PersistentIdentifier(object.objectID)
-        if !object.isFault {
-            for property in record.properties {
-                guard case .attribute = property.kind else { continue }
-                values[property.name] = property.value(of: object) ?? property.absentValue
+        (values, unloaded) = ([:], [])
+        for property in record.properties where !property.isConstant {
+            guard case .attribute = property.kind else { continue }
+            if !object.isFault, !hasLostRow, let value = try? property.value(of: object) ?? property.absentValue {
+                values[property.name] = value
+            } else {
+                unloaded.insert(property.name)
             }
         }
-        self.object = nil
-        context = nil
     }
+
+    func detach() {
+        guard let object else { return }
+        if !object.objectID.isTemporaryID { lastIdentifier = PersistentIdentifier(object.objectID) }
+        self.object = nil
+        managed = nil
+        hasLostRow = false
+    }
+
+    func loseRow() { hasLostRow = true }
 
     // MARK: - Reading
 
@@ -128,31 +162,69 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
     private func attribute<Value>(_ key: KeyPath<Model, Value>) -> Value {
         let property = record.property(key)
         let value: Any?
-        if let object, let context {
-            value = context.onQueue { property.value(of: object) }
+        if let object, let managed {
+            value = managed.performAndWait {
+                do {
+                    return try reading(property, object) { try property.value(of: object) }
+                } catch {
+                    stop(property, "cannot be read: \(error)")
+                }
+            }
         } else {
+            if unloaded.contains(property.name) { stop(property, "was not loaded before its object was deleted") }
             value = values[property.name]
         }
-        if let value = value as? Value { return value }
-        if let none = property.absentValue as? Value { return none }
+        if let value {
+            if let value = value as? Value { return value }
+        } else if let none = property.absentValue as? Value {
+            return none
+        }
         stop(property, "has no value of type \(Value.self)")
     }
 
+    /// Reads, and stops the program if what was read is no value because the row has gone or could not be read.
+    private func reading<Result>(
+        _ property: ModelProperty,
+        _ object: NSManagedObject,
+        _ body: () throws -> Result
+    ) rethrows -> Result {
+        let wasFault = object.isFault
+        let result = try body()
+        if hasLostRow || wasFault && object.isWithoutRow {
+            stop(property, "cannot be read, because the object's row has gone")
+        }
+        var isUnread = object.isFault
+        if case .toMany = property.kind { isUnread = isUnread || object.hasFault(forRelationshipNamed: property.name) }
+        if isUnread { stop(property, "could not be read from the store") }
+        return result
+    }
+
+    private func stored(_ value: Any, _ property: ModelProperty) -> Any? {
+        guard case .attribute(let form) = property.kind else { return nil }
+        do {
+            return try form.stored(value)
+        } catch {
+            stop(property, "cannot be stored: \(error)")
+        }
+    }
+
     private func related<Value: PersistentModel>(_ property: ModelProperty) -> Value? {
-        guard let object, let context else { return values[property.name] as? Value }
-        return context.onQueue {
-            (object.value(forKey: property.name) as? NSManagedObject).flatMap { context.model(of: $0) as? Value }
+        guard let object, let managed else { return values[property.name] as? Value }
+        return managed.performAndWait {
+            let other = reading(property, object) { object.value(forKey: property.name) as? NSManagedObject }
+            return other.flatMap { managed.model(of: $0) as? Value }
         }
     }
 
     private func collection<Value: RelationshipCollection>(_ key: KeyPath<Model, Value>) -> Value {
         let property = record.property(key)
         let members: [Value.PersistentElement]
-        if let object, let context {
-            members = context.onQueue {
-                let objects = (object.value(forKey: property.name) as? Set<NSManagedObject>) ?? []
-                return objects.sorted { PersistentIdentifier($0.objectID) < PersistentIdentifier($1.objectID) }
-                    .compactMap { context.model(of: $0) as? Value.PersistentElement }
+        if let object, let managed {
+            members = managed.performAndWait {
+                let objects =
+                    reading(property, object) { object.value(forKey: property.name) as? Set<NSManagedObject> } ?? []
+                return objects.map { (PersistentIdentifier($0.objectID), $0) }.sorted { $0.0 < $1.0 }
+                    .compactMap { managed.model(of: $0.1) as? Value.PersistentElement }
             }
         } else {
             members = property.members(values[property.name] as Any).compactMap { $0 as? Value.PersistentElement }
@@ -189,11 +261,12 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
 
     private func setAttribute(_ key: PartialKeyPath<Model>, _ newValue: Any) {
         let property = record.property(key)
-        guard let object, let context, case .attribute(let form) = property.kind else {
+        guard let object, let context else {
             values[property.name] = newValue
+            unloaded.remove(property.name)
             return
         }
-        context.change(object, model) { object.setValue(form.stored(newValue), forKey: property.name) }
+        context.change(object, model) { object.setValue(stored(newValue, property), forKey: property.name) }
     }
 
     private func setRelated(_ property: ModelProperty, _ newValue: (any PersistentModel)?) {

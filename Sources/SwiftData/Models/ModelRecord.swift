@@ -18,10 +18,23 @@ struct ModelProperty {
     /// The options that the property's attribute declares: a `Schema.Attribute` or a `Schema.Relationship`.
     let metadata: (any SchemaProperty)?
 
+    /// Whether the property is a constant, whose value is in the model object as well.
+    let isConstant: Bool
+
     /// The value of an attribute of an object; `nil` if there is none.
-    func value(of object: NSManagedObject) -> Any? {
+    ///
+    /// - Throws: `StoredForm.Unreadable` if the store has something that is no value of the property's type.
+    func value(of object: NSManagedObject) throws -> Any? {
         guard case .attribute(let form) = kind else { return nil }
-        return object.value(forKey: name).flatMap { form.value($0) }
+        if let stored = object.value(forKey: name), let value = try form.value(stored) { return value }
+        // A structure of optional values leaves no trace in the store if all of them are nil.
+        return isOptional ? nil : form.emptyValue
+    }
+
+    /// The value of a constant.
+    func value(of model: any PersistentModel) -> Any? {
+        func read<Model: PersistentModel>(_ model: Model) -> Any? { model[keyPath: keyPath] }
+        return read(model)
     }
 
     /// The value of the property's type for no value, if the type is optional.
@@ -114,7 +127,8 @@ final class ModelRecord: @unchecked Sendable {
             kind: kind,
             isOptional: wrapped != nil,
             defaultValue: metadata.defaultValue,
-            metadata: metadata.metadata
+            metadata: metadata.metadata,
+            isConstant: !(metadata.keypath is any Writable)
         )
     }
 
@@ -129,6 +143,10 @@ final class ModelRecord: @unchecked Sendable {
     /// The property of a key path; `nil` if it is none.
     func propertyIfStored(_ keyPath: AnyKeyPath) -> ModelProperty? { byKeyPath[keyPath].map { properties[$0] } }
 }
+
+/// A key path that can be written to.
+private protocol Writable {}
+extension ReferenceWritableKeyPath: Writable {}
 
 /// An optional, whatever it wraps.
 protocol OptionalValue {

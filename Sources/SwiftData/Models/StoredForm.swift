@@ -78,30 +78,24 @@ indirect enum StoredForm {
         }
         if let cases = EnumerationCases.names(of: type) { return .cases(codable, cases) }
         var elements: [Element] = []
-        var failure: (any Error)?
+        var isOpaque = false
         let isStructure = !(type is AnyObject.Type) && isPlainStructure(type)
         if isStructure {
             _ = _forEachField(of: type, options: []) { name, offset, fieldType, _ in
                 let wrapped = (fieldType as? any OptionalValue.Type)?.wrapped
                 let name = String(cString: name)
-                do {
-                    elements.append(
-                        Element(
-                            name: name,
-                            offset: offset,
-                            type: fieldType,
-                            isOptional: wrapped != nil,
-                            form: try element(wrapped ?? fieldType)
-                        )
-                    )
-                    return true
-                } catch {
-                    failure = error
+                // A structure with such a part encodes itself in another way.
+                guard let form = element(wrapped ?? fieldType) else {
+                    isOpaque = true
                     return false
                 }
+                elements.append(
+                    Element(name: name, offset: offset, type: fieldType, isOptional: wrapped != nil, form: form)
+                )
+                return true
             }
         }
-        if let failure { throw failure }
+        if isOpaque { return .json(codable) }
         if !elements.isEmpty { StructureKeyPaths.add(type) }
         return elements.isEmpty ? .json(codable) : .structure(codable, elements)
     }
@@ -112,10 +106,8 @@ indirect enum StoredForm {
     }
 
     /// The form of an element: further structures and collections are binary data with text in JSON.
-    private static func element(_ type: Any.Type) throws -> StoredForm {
-        if let form = plain(type) { return form }
-        guard let codable = type as? any Codable.Type else { throw Unsupported(description: "\(type) is not Codable.") }
-        return .json(codable)
+    private static func element(_ type: Any.Type) -> StoredForm? {
+        plain(type) ?? (type as? any Codable.Type).map { .json($0) }
     }
 }
 
@@ -139,84 +131,112 @@ extension RawRepresentable {
 // MARK: - Values
 
 extension StoredForm {
+    /// The reason why a value cannot be read or stored.
+    struct Unreadable: Error, CustomStringConvertible {
+        let description: String
+    }
+
     /// The value for the managed object; `nil` for no value.
-    func stored(_ value: Any) -> Any? {
-        if let optional = value as? any OptionalValue { return optional.wrappedValue.flatMap { stored($0) } }
+    ///
+    /// - Throws: The error of the encoder.
+    func stored(_ value: Any) throws -> Any? {
+        if let optional = value as? any OptionalValue { return try optional.wrappedValue.flatMap { try stored($0) } }
         switch self {
-        case .integer:
-            guard let integer = value as? any FixedWidthInteger else { return nil }
-            return NSNumber(value: integer.stored)
+        case .integer: return (value as? any FixedWidthInteger).map { NSNumber(value: $0.stored) }
         case .double: return (value as? Double).map { NSNumber(value: $0) }
         case .float: return (value as? Float).map { NSNumber(value: $0) }
         case .boolean: return (value as? Bool).map { NSNumber(value: $0) }
         case .string, .date, .data, .uuid, .decimal, .url, .transformable: return value
         case .rawValue(_, let element, let form):
-            guard let representable = value as? any RawRepresentable, let raw = form.stored(representable.rawValue)
-            else {
-                return nil
-            }
-            return [element: raw]
+            guard let representable = value as? any RawRepresentable else { return nil }
+            return try form.stored(representable.rawValue).map { [element: $0] }
         case .cases(_, let names): return EnumerationCases.index(of: value).map { [names[$0]: names[$0]] }
-        case .structure(_, let elements): return Self.parts(value, elements)
-        case .json: return Self.encoded(value).map { $0 as NSData }
+        case .structure(_, let elements): return try Self.parts(value, elements)
+        case .json:
+            return try (value as? any Encodable).map { try JSONEncoder().encode($0) as NSData }
         }
     }
 
-    /// The value in Swift's type of what a managed object holds.
-    func value(_ stored: Any) -> Any? {
+    /// The value in Swift's type of what a managed object holds; `nil` for a composite without elements.
+    ///
+    /// - Throws: `Unreadable` if it is no value of the type.
+    func value(_ stored: Any) throws -> Any? {
         switch self {
-        case .integer(let type, _): (stored as? NSNumber).flatMap { type.made(of: $0.int64Value) }
+        case .integer(let type, _):
+            try Self.made(type, (stored as? NSNumber).flatMap { type.made(of: $0.int64Value) }, stored)
         case .double: (stored as? NSNumber)?.doubleValue
         case .float: (stored as? NSNumber)?.floatValue
         case .boolean: (stored as? NSNumber)?.boolValue
         case .decimal: (stored as? NSDecimalNumber)?.decimalValue ?? stored
         case .string, .date, .data, .uuid, .url, .transformable: stored
         case .rawValue(let type, let element, let form):
-            (stored as? [String: Any])?[element].flatMap { form.value($0) }.flatMap { type.made(of: $0) }
+            try Self.elements(stored)[element].flatMap { raw in
+                try form.value(raw).map { try Self.made(type, type.made(of: $0), raw) }
+            }
         case .cases(let type, let names):
-            (stored as? [String: Any])?.keys.lazy.compactMap { names.firstIndex(of: $0) }.first
-                .flatMap { EnumerationCases.value(of: type, at: $0) }
-        case .structure(let type, let elements):
-            (stored as? [String: Any]).flatMap { Self.structure(type, elements, $0) }
+            try Self.elements(stored).keys.sorted().first.map { name in
+                try Self.made(
+                    type,
+                    names.firstIndex(of: name).flatMap { EnumerationCases.value(of: type, at: $0) },
+                    name
+                )
+            }
+        case .structure(let type, let elements): try Self.structure(type, elements, Self.elements(stored))
         case .json(let type):
-            (stored as? Data ?? (stored as? NSData).map { Data(referencing: $0) }).flatMap { Self.decoded(type, $0) }
+            try Self.decoded(type, stored as? Data ?? Data(referencing: Self.made(type, stored as? NSData, stored)))
         }
     }
 
-    private static func encoded(_ value: Any) -> Data? {
-        (value as? any Encodable).flatMap { try? JSONEncoder().encode($0) }
+    /// The value of no elements; `nil` unless the form is a structure whose stored properties are all optional.
+    var emptyValue: Any? {
+        guard case .structure(let type, let elements) = self, elements.allSatisfy(\.isOptional) else { return nil }
+        return Self.structure(type, elements, elements.map { ($0.type as? any OptionalValue.Type)?.absent as Any })
     }
 
-    private static func decoded<Value: Decodable>(_ type: Value.Type, _ data: Data) -> Any? {
-        try? JSONDecoder().decode(type, from: data)
+    private static func made<Value>(_ type: Any.Type, _ value: Value?, _ stored: Any) throws -> Value {
+        guard let value else { throw Unreadable(description: "\(stored) is no value of \(type)") }
+        return value
+    }
+
+    /// The elements of a composite that have a value.
+    private static func elements(_ stored: Any) -> [String: Any] {
+        (stored as? [String: Any])?.filter { !($0.value is NSNull) } ?? [:]
+    }
+
+    private static func decoded<Value: Decodable>(_ type: Value.Type, _ data: Data) throws -> Any {
+        try JSONDecoder().decode(type, from: data)
     }
 
     /// The elements of a structure, by name.
-    private static func parts(_ value: Any, _ elements: [Element]) -> [String: Any] {
-        func parts<Structure>(_ structure: Structure) -> [String: Any] {
-            withUnsafeBytes(of: structure) { bytes in
+    private static func parts(_ value: Any, _ elements: [Element]) throws -> [String: Any] {
+        func parts<Structure>(_ structure: Structure) throws -> [String: Any] {
+            try withUnsafeBytes(of: structure) { bytes in
                 var parts: [String: Any] = [:]
                 for element in elements {
                     func read<Field>(_ type: Field.Type) -> Any {
                         bytes.baseAddress!.advanced(by: element.offset).assumingMemoryBound(to: type).pointee
                     }
-                    if let part = element.form.stored(_openExistential(element.type, do: read)) {
+                    if let part = try element.form.stored(_openExistential(element.type, do: read)) {
                         parts[element.name] = part
                     }
                 }
                 return parts
             }
         }
-        return _openExistential(value, do: parts)
+        return try _openExistential(value, do: parts)
     }
 
-    /// The structure of elements; `nil` if an element is missing that is not optional.
-    private static func structure(_ type: Any.Type, _ elements: [Element], _ parts: [String: Any]) -> Any? {
-        let values = elements.map { element -> Any? in
-            if let part = parts[element.name], let value = element.form.value(part) { return value }
-            return (element.type as? any OptionalValue.Type)?.absent
+    /// The structure of elements; `nil` if there are none.
+    private static func structure(_ type: Any.Type, _ elements: [Element], _ parts: [String: Any]) throws -> Any? {
+        if parts.isEmpty { return nil }
+        let values = try elements.map { element in
+            let value = try parts[element.name].flatMap { try element.form.value($0) }
+            return try made(type, value ?? (element.type as? any OptionalValue.Type)?.absent, parts)
         }
-        guard !values.contains(where: { $0 == nil }) else { return nil }
+        return structure(type, elements, values)
+    }
+
+    private static func structure(_ type: Any.Type, _ elements: [Element], _ values: [Any]) -> Any {
         func made<Structure>(_ type: Structure.Type) -> Any {
             let memory = UnsafeMutablePointer<Structure>.allocate(capacity: 1)
             defer { memory.deallocate() }

@@ -59,7 +59,8 @@ struct PlannedMigration {
             if let other = names[checksum], other != version {
                 throw SwiftDataError(
                     .loadIssueModelContainer,
-                    "\(other) and \(version) of \(plan) have the same version hashes, so a store of one cannot be told from a store of the other"
+                    "\(other) and \(version) of \(plan) have the same version hashes, "
+                        + "so a store of one cannot be told from a store of the other"
                 )
             }
             names[checksum] = version

@@ -60,7 +60,7 @@ struct SchemaModel {
         let attribute = form.attribute(property.name, isOptional: property.isOptional)
         attribute.isOptional = property.isOptional
         attribute.renamingIdentifier = property.name
-        if let value = property.defaultValue, let stored = form.stored(value) {
+        if let value = property.defaultValue, let stored = try? form.stored(value) {
             attribute.defaultValue = attribute is NSCompositeAttributeDescription ? [String: Any]() : stored
         }
         guard let metadata = property.metadata as? Schema.Attribute else { return attribute }

@@ -1,0 +1,117 @@
+import CoreData
+import Foundation
+
+/// The part of a context that its objects keep alive.
+///
+/// The objects do not keep the ``ModelContext`` alive, because that one holds the objects with changes. A program that
+/// has only objects gets another ``ModelContext`` with the same objects and changes.
+final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
+    // @unchecked Sendable: as its superclass; the properties are used on its queue.
+
+    let container: ModelContainer
+    var autosaveEnabled = false
+
+    private weak var current: ModelContext?
+    /// The weakly held objects, by their managed objects.
+    private var models: [ObjectIdentifier: WeakModel] = [:]
+    private var purgeLimit = 1024
+
+    private struct WeakModel {
+        weak var model: (any PersistentModel)?
+    }
+
+    init(_ container: ModelContainer) {
+        self.container = container
+        super.init(concurrencyType: .privateQueueConcurrencyType)
+        persistentStoreCoordinator = container.coordinator
+        automaticallyMergesChangesFromParent = true
+        mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+    }
+
+    /// The context of the program, which is made anew if the program has kept its objects only.
+    var modelContext: ModelContext {
+        if let current { return current }
+        let context = ModelContext(managed: self)
+        current = context
+        return context
+    }
+
+    /// Notes the context of the program.
+    func serve(_ context: ModelContext) { current = context }
+
+    /// The model object of a managed object if the program or an unsaved change holds it.
+    func registeredModel(of object: NSManagedObject) -> (any PersistentModel)? {
+        guard let model = models[ObjectIdentifier(object)]?.model, model.backing.object === object else { return nil }
+        return model
+    }
+
+    /// The model object of a managed object: the one that exists, or a new one.
+    func model(of object: NSManagedObject) -> any PersistentModel {
+        if let model = registeredModel(of: object) { return model }
+        guard let record = object.entity.name.flatMap({ container.schema.records[$0] }) else {
+            fatalError("SwiftData: the schema has no class for the entity \(object.entity.name ?? "").")
+        }
+        func make<Model: PersistentModel>(_ type: Model.Type) -> any PersistentModel {
+            let backing = ModelBacking<Model>(object: object, managed: self)
+            let model = Model(backingData: backing)
+            backing.serve(model)
+            return model
+        }
+        let model = make(record.type)
+        register(model, object)
+        return model
+    }
+
+    func register(_ model: any PersistentModel, _ object: NSManagedObject) {
+        models[ObjectIdentifier(object)] = WeakModel(model: model)
+        guard models.count > purgeLimit else { return }
+        models = models.filter { $0.value.model != nil }
+        purgeLimit = max(1024, models.count * 2)
+    }
+
+    // MARK: - Unique values
+
+    /// A new object and the values by which a stored row may be the same object.
+    struct UniqueClaim {
+        let model: any PersistentModel
+        let object: NSManagedObject
+        let groups: [[String: Any]]
+    }
+
+    /// The claim of a new object; `nil` if nothing is unique about it, or the program does not hold it.
+    func uniqueClaim(of object: NSManagedObject) -> UniqueClaim? {
+        let constraints = object.entity.uniquenessConstraints.compactMap { $0 as? [String] }
+        guard !constraints.isEmpty, let model = registeredModel(of: object) else { return nil }
+        let groups = constraints.map { names in
+            Dictionary(uniqueKeysWithValues: names.compactMap { name in object.value(forKey: name).map { (name, $0) } })
+        }
+        return UniqueClaim(model: model, object: object, groups: groups)
+    }
+
+    /// Gives a new object whose values went to another row the managed object of that row.
+    func settle(_ claim: UniqueClaim) throws {
+        for values in claim.groups where !values.isEmpty {
+            let request = NSFetchRequest<NSManagedObject>(entityName: claim.object.entity.name ?? "")
+            request.predicate = NSCompoundPredicate(
+                andPredicateWithSubpredicates: values.sorted { $0.key < $1.key }.map { name, value in
+                    NSPredicate(format: "%K == %@", argumentArray: [name, value])
+                }
+            )
+            guard let heir = try fetch(request).first else { continue }
+            claim.model.backing.move(to: heir)
+            if registeredModel(of: heir) == nil { register(claim.model, heir) }
+            return
+        }
+        claim.model.backing.keepValues()
+        claim.model.backing.detach()
+    }
+
+    override func shouldHandleInaccessibleFault(
+        _ fault: NSManagedObject,
+        for oid: NSManagedObjectID,
+        triggeredByProperty property: NSPropertyDescription?
+    ) -> Bool {
+        registeredModel(of: fault)?.backing.loseRow()
+        return super.shouldHandleInaccessibleFault(fault, for: oid, triggeredByProperty: property)
+    }
+}
