@@ -343,7 +343,8 @@ check-pages: python
 # that `CoreData` hands on are shown as parts of it, as a program sees them. A link that leads nowhere is an error. DOCS_BASE is the path at
 # which a web server has the site, such as /strata.
 FRAMEWORK = CoreData CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores CoreDataBinaryStore \
-	CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses CoreDataOperations
+	CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses CoreDataOperations \
+	CoreDataReads
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages

@@ -114,6 +114,11 @@ let package = Package(
         ),
         // The notifications of contexts and coordinators as typed messages.
         .target(name: "CoreDataMessages", dependencies: ["CoreDataEssentials", "StrataLocks"]),
+        // How often blocks read the stores: budgets, expectations of tests, and reads that a prefetch would make together.
+        .target(
+            name: "CoreDataReads",
+            dependencies: ["CoreDataEssentials", "StrataLocks", "StrataPredicates"]
+        ),
         // Containers and store descriptions.
         .target(
             name: "CoreDataContainer",
@@ -160,7 +165,7 @@ let package = Package(
                 "CoreDataCustomStores", "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory",
                 "CoreDataMessages",
                 "CoreDataMigration", "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations",
-                "StrataPredicates",
+                "CoreDataReads", "StrataPredicates",
             ]
         ),
 

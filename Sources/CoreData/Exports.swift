@@ -12,6 +12,7 @@
 @_exported import CoreDataModelClasses
 @_exported import CoreDataModelFiles
 @_exported import CoreDataOperations
+@_exported import CoreDataReads
 import StrataPredicates
 
 /// The expressions of this module, under a name with which a client can say which type it means.

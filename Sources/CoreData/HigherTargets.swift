@@ -2,6 +2,7 @@ import CoreDataBinaryStore
 import CoreDataEssentials
 import CoreDataMigration
 import CoreDataModelFiles
+import CoreDataReads
 
 /// Puts together the parts of the framework that ``HigherTargets`` describes.
 @_silgen_name("strata_higher_targets")
@@ -10,6 +11,7 @@ package func makeHigherTargets() -> HigherTargets {
         migrate: { store, metadata in try AutomaticMigration(of: store).run(metadata) },
         migrationManagerClass: NSMigrationManager.self,
         binaryStoreClass: BinaryStore.self,
-        modelData: { $0.cachedModelData() }
+        modelData: { $0.cachedModelData() },
+        watch: { BlockReads($0) }
     )
 }

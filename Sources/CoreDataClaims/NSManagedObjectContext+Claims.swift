@@ -92,7 +92,9 @@ extension NSManagedObjectContext {
             try change.make(in: request.affectedStores, ids: &ids)
             guard !ids.isEmpty else { return [] }
             // If this has taken longer than the lease, then another worker may have some of them.
-            return try fetch(request.forObjects(ids)).filter { $0.value(forKey: attributes.worker) as? String == worker }
+            return try fetch(request.forObjects(ids)).filter {
+                $0.value(forKey: attributes.worker) as? String == worker
+            }
         } catch {
             // The caller does not learn which objects it has. If this fails as well, then the leases end by themselves.
             _ = try? changeLeases(of: ids, as: worker, seconds: nil, attributes, planner)

@@ -9,7 +9,8 @@ import Testing
 struct ArticleTests {
     /// The pages of Docs/ that show Swift.
     private static let pages = [
-        "AsynchronousFetches", "Batches", "Fetching", "FollowingChanges", "History", "Instruments", "Migration",
+        "AsynchronousFetches", "Batches", "Diagnostics", "Fetching", "FollowingChanges", "History", "Instruments",
+        "Migration",
         "Models",
         "Operating", "Porting", "PostgreSQL", "Saving", "Swift6", "Testing", "Trees",
     ]
@@ -56,7 +57,7 @@ struct ArticleTests {
                 "CoreDataCustomStores",
                 "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
                 "CoreDataFetchedResults",
-                "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations",
+                "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
                 "StrataPredicates", "StrataKeys",
             ]
         )

@@ -11,7 +11,7 @@ struct PublicDocumentationTests {
         "CoreDataCustomStores",
         "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults",
         "CoreDataMigration",
-        "CoreDataModelClasses", "CoreDataOperations",
+        "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
         "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys",
     ]
 

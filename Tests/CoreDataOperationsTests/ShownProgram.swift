@@ -70,7 +70,7 @@ enum ShownProgram {
         "CoreDataCustomStores",
         "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults",
         "CoreDataMigration",
-        "CoreDataModelClasses", "CoreDataOperations", "StrataArchives",
+        "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads", "StrataArchives",
         "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
         "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",
     ]

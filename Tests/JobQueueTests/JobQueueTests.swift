@@ -66,7 +66,10 @@ struct JobQueueTests {
         let job = try require(try QueueStore.model.get().entitiesByName["Job"])
 
         let names = ClaimAttributes()
-        expect(job.attributesByName[names.worker]?.isOptional == true && job.attributesByName[names.end]?.isOptional == true)
+        expect(
+            job.attributesByName[names.worker]?.isOptional == true
+                && job.attributesByName[names.end]?.isOptional == true
+        )
         expectEqual(job.indexes.map(\.name), ["byProgress"])
         expectEqual(job.managedObjectClassName, "JobQueue.Job")
     }
@@ -162,8 +165,9 @@ struct JobQueueTests {
         let folder = try QueueFolder()
         try await folder.enqueue(20)
         let worker = try folder.worker("worker")
-        func claim(_ number: Int) async throws -> [String] {
-            let context = folder.container.newBackgroundContext()
+        let container = folder.container
+        @Sendable func claim(_ number: Int) async throws -> [String] {
+            let context = container.newBackgroundContext()
             context.name = "worker.\(number)"
             return try await context.perform { try worker.claim(in: context).map(\.payload) }
         }

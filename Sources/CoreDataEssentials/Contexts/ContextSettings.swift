@@ -10,6 +10,7 @@ struct ContextSettings {
     var inaccessibleFaultHandler: ((NSManagedObject) -> Void)?
     var stalenessInterval: TimeInterval = -1
     var transactionAuthor: String?
+    var readRules: ReadRules?
     /// Whether saves leave out validation.
     ///
     /// A migration sets it, since it writes objects before they are complete.

@@ -19,7 +19,18 @@ extension NSManagedObjectContext {
     /// Finds the row for a fault that is being realised.
     ///
     /// A store that was removed counts as one without rows.
-    final func rowForFault(_ object: NSManagedObject) -> FaultResult {
+    ///
+    /// - Parameters:
+    ///   - object: The fault.
+    ///   - slot: The slot whose value is read; -1 for no particular slot.
+    /// - Returns: The row, or why there is none.
+    final func rowForFault(_ object: NSManagedObject, triggeredBy slot: Int) -> FaultResult {
+        readingLazily(object, object.layout.slots.indices.contains(slot) ? object.layout.slots[slot].name : nil) {
+            rowForFault(object)
+        }
+    }
+
+    private final func rowForFault(_ object: NSManagedObject) -> FaultResult {
         let hadRow = object.current != nil
         if !hadRow || object.flags.contains(.awaitsBatch) {
             readBatches(for: object)
@@ -102,6 +113,7 @@ extension NSManagedObjectContext {
         {
             return prefetched
         }
+        try willRead(StoreRead(.row, layout, key: key))
         let read = store.cache.beginAccess()
         defer { store.cache.endAccess(read) }
         // The read enters the context's scope, so that a custom store knows which context asks.
@@ -132,6 +144,7 @@ extension NSManagedObjectContext {
     /// The store's rows for some keys; where the row cache has a newer row, that one is returned instead.
     final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
         let store = try seen(store)
+        try willRead(StoreRead(.rows, layout))
         let read = store.cache.beginAccess()
         defer { store.cache.endAccess(read) }
         var rows = try ConfinementScope.enter(self) {
@@ -149,6 +162,9 @@ extension NSManagedObjectContext {
         _ store: OpenStore
     ) throws -> Memberships {
         let store = try seen(store)
+        if let first = owners.first {
+            try willRead(StoreRead(.memberships, model.layouts[first.entity - 1], relationship: slot.name))
+        }
         let read = store.cache.beginAccess()
         defer { store.cache.endAccess(read) }
         var found = try ConfinementScope.enter(self) {
@@ -188,7 +204,7 @@ extension NSManagedObjectContext {
     /// next access reads it.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
-            let members = try readMembers(of: slot, ownedBy: object)
+            let members = try readingLazily(object, slot.name) { try readMembers(of: slot, ownedBy: object) }
             if !failedReads.isEmpty { failedReads.forgetFailedMembers(slot, of: object) }
             return members
         } catch {

@@ -68,6 +68,12 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// It is unmanaged, so that frequent use counts no references.
     final private(set) var instrumentation: Unmanaged<Instrumentation>?
+    /// The watch of the reads of the block that runs; `nil` if it is not watched.
+    @exclusivity(unchecked) package final var blockWatch: (any ReadWatch)?
+    /// The property that is being read, while a block is watched.
+    package final var lazyRead: LazyRead?
+    /// The number of blocks until one is watched without rules; below 0 at first.
+    final var blocksUntilWatch = -1
     /// Whether the coordinator counts the context among those that have no parent.
     private final var countsAsRoot = false
     /// Whether the coordinator already had its maximum number of contexts when it was set on this one.

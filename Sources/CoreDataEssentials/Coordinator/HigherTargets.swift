@@ -14,17 +14,21 @@ package struct HigherTargets: Sendable {
     let binaryStoreClass: NSPersistentStore.Type
     /// A model as data that a store keeps; `nil` if the model cannot be written.
     let modelData: @Sendable (NSManagedObjectModel) -> Data?
+    /// Makes the watch of the reads of a context's block.
+    let watch: @Sendable (NSManagedObjectContext) -> any ReadWatch
 
     package init(
         migrate: @escaping @Sendable (StoreToMigrate, _ metadata: [String: Any]) throws -> Void,
         migrationManagerClass: AnyClass,
         binaryStoreClass: NSPersistentStore.Type,
-        modelData: @escaping @Sendable (NSManagedObjectModel) -> Data?
+        modelData: @escaping @Sendable (NSManagedObjectModel) -> Data?,
+        watch: @escaping @Sendable (NSManagedObjectContext) -> any ReadWatch
     ) {
         self.migrate = migrate
         self.migrationManagerClass = migrationManagerClass
         self.binaryStoreClass = binaryStoreClass
         self.modelData = modelData
+        self.watch = watch
     }
 
     /// The parts as the target `CoreData` has put them together.

@@ -55,6 +55,8 @@ public struct CoreDataEvent: Sendable {
         case fault
         /// A call of `save()`, with hooks, validation and notifications; ``rows`` is the number of objects that were saved.
         case save
+        /// A block reads objects one by one that one prefetch could read together; ``rows`` is their number; it takes no time.
+        case repeatedReads
         /// A save found rows that others had changed; ``rows`` is their number; it takes no time.
         case conflict
         /// A block of `perform(retrying:_:)` runs again because of a conflict; it takes no time.
@@ -88,6 +90,8 @@ public struct CoreDataEvent: Sendable {
     /// The ``NSManagedObjectContext/name`` of the context; `nil` if it has none, or no context is involved.
     public let context: String?
     /// The entity, if there is one; for a fault of a to-many relationship the name of the relationship.
+    ///
+    /// For repeated reads it is the entity and the relationship that would be prefetched, as in `Venue.city`.
     public var entity: String? { texts?.entity ?? layout?.takeUnretainedValue().name }
     /// The last SQL statement of a fetch, with `?` (PostgreSQL: `$1`) for every value; `nil` if no SQL store was read.
     public var statement: String? { texts?.statement }

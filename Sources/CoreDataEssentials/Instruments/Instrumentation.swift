@@ -15,6 +15,8 @@ final class Instrumentation: Sendable {
 
     private let pointer = Atomic<Unmanaged<Listener>?>(nil)
     private let kept = Locked<[Listener]>([])
+    /// The watches of all reads.
+    let readWatches = Locked<[any ReadWatch & Sendable]>([])
     /// The number of coordinators in the process that have an instrument; if it is 0, then no operation looks for one.
     private static let inUse = Atomic(0)
 
@@ -232,7 +234,7 @@ extension NSManagedObjectContext {
     }
 
     /// Reports an event that takes no time, or was measured by the caller, to the instrument.
-    final func reportToInstrument(
+    package final func reportToInstrument(
         _ kind: CoreDataEvent.Kind,
         duration: Duration = .zero,
         rows: Int = 0,

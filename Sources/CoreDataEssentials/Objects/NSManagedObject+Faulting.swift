@@ -76,7 +76,7 @@ extension NSManagedObject {
             return realise()
         }
         let context = unmanagedContext.takeUnretainedValue()
-        switch context.rowForFault(self) {
+        switch context.rowForFault(self, triggeredBy: slot) {
         case .found(let row): context.fill(self, row)
         case .missing:
             let property = layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil

@@ -5,11 +5,23 @@
 /// deeper than ``TreeDepth/limit`` is only named.
 struct FormatPrinter {
     private var text = ""
+    /// Whether `?` stands for every value.
+    private var hidesValues = false
 
     static func text(of predicate: NSPredicate) -> String {
         let depth = TreeDepth.of(predicate)
         guard depth <= TreeDepth.limit else { return "<a predicate \(depth) levels deep>" }
         var printer = FormatPrinter()
+        printer.write(predicate)
+        return printer.text
+    }
+
+    /// The text of a predicate with `?` for every value, for logs.
+    static func shape(of predicate: NSPredicate) -> String {
+        let depth = TreeDepth.of(predicate)
+        guard depth <= TreeDepth.limit else { return "<a predicate \(depth) levels deep>" }
+        var printer = FormatPrinter()
+        printer.hidesValues = true
         printer.write(predicate)
         return printer.text
     }
@@ -110,6 +122,7 @@ struct FormatPrinter {
 
     private mutating func writeBare(_ expression: NSExpression) {
         switch expression.kind {
+        case .constant where hidesValues: text += "?"
         case .constant(let value): write(constant: value)
         case .evaluatedObject: text += "SELF"
         case .variable(let name): write(variable: name)
@@ -126,6 +139,7 @@ struct FormatPrinter {
             text += ", "
             write(predicate)
             text += ")"
+        case .aggregate where hidesValues: text += "?"
         case .aggregate(let members): write(list: members, "{", "}")
         case .anyKey: text += "ANYKEY"
         case .block(_, let arguments): write(list: arguments, "BLOCK(", ")")

@@ -44,7 +44,9 @@ package enum KeyPathNamers {
 
     private static let constants = Locked<[@Sendable (Any) -> Any?]>([])
 
-    /// Adds a function that turns constants of another layer into values of this one. It returns `nil` for all others.
+    /// Adds a function that turns constants of another layer into values of this one.
+    ///
+    /// The function returns `nil` for all others.
     package static func registerConstants(_ constant: @escaping @Sendable (Any) -> Any?) {
         constants.withLock { $0.append(constant) }
     }

@@ -96,3 +96,8 @@ extension NSPredicate {
     /// Does nothing: predicates are never decoded here in a state that forbids evaluation.
     public func allowEvaluation() {}
 }
+
+extension NSPredicate {
+    /// The predicate in the format language, with `?` for every value.
+    package var shape: String { FormatPrinter.shape(of: self) }
+}

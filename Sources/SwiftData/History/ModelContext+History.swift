@@ -75,16 +75,16 @@ extension ModelContext {
         try onQueue {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
             let result = try managed.execute(request) as? NSPersistentHistoryResult
-            return (result?.result as? [NSPersistentHistoryTransaction] ?? []).map {
-                Recorded(transaction: $0, form: form(of: $0))
+            return try (result?.result as? [NSPersistentHistoryTransaction] ?? []).map {
+                Recorded(transaction: $0, form: try form(of: $0))
             }
         }
     }
 
-    private func form(of transaction: NSPersistentHistoryTransaction) -> DefaultHistoryTransaction {
-        DefaultHistoryTransaction(
+    private func form(of transaction: NSPersistentHistoryTransaction) throws -> DefaultHistoryTransaction {
+        try DefaultHistoryTransaction(
             timestamp: transaction.timestamp,
-            changes: (transaction.changes ?? []).compactMap { change($0, in: transaction.transactionNumber) },
+            changes: (transaction.changes ?? []).compactMap { try change($0, in: transaction.transactionNumber) },
             token: DefaultHistoryToken(tokenValue: [transaction.storeID: transaction.transactionNumber]),
             transactionIdentifier: transaction.transactionNumber,
             storeIdentifier: transaction.storeID,
@@ -95,12 +95,12 @@ extension ModelContext {
     }
 
     /// A change; `nil` if the schema has no class of its entity.
-    private func change(_ change: NSPersistentHistoryChange, in number: Int64) -> HistoryChange? {
+    private func change(_ change: NSPersistentHistoryChange, in number: Int64) throws -> HistoryChange? {
         guard let record = change.changedObjectID.entity.name.flatMap({ container.schema.records[$0] }) else {
             return nil
         }
         let identifier = PersistentIdentifier(change.changedObjectID)
-        func made<Model: PersistentModel>(_ type: Model.Type) -> HistoryChange {
+        func made<Model: PersistentModel>(_ type: Model.Type) throws -> HistoryChange {
             switch change.changeType {
             case .insert:
                 .insert(
@@ -125,12 +125,12 @@ extension ModelContext {
                         changeIdentifier: change.changeID,
                         transactionIdentifier: number,
                         changedPersistentIdentifier: identifier,
-                        tombstone: Self.tombstone(of: change, in: record)
+                        tombstone: try Self.tombstone(of: change, in: record)
                     )
                 )
             }
         }
-        return made(record.type)
+        return try made(record.type)
     }
 
     private static func keyPaths<Model: PersistentModel>(
@@ -148,11 +148,11 @@ extension ModelContext {
     private static func tombstone<Model: PersistentModel>(
         of change: NSPersistentHistoryChange,
         in record: ModelRecord
-    ) -> HistoryTombstone<Model> {
+    ) throws -> HistoryTombstone<Model> {
         let kept = change.tombstone ?? [:]
-        let values = record.properties.compactMap { property -> (keyPath: AnyKeyPath, value: any Sendable)? in
+        let values = try record.properties.compactMap { property -> (keyPath: AnyKeyPath, value: any Sendable)? in
             guard case .attribute(let form) = property.kind, let stored = kept[property.name],
-                let value = form.value(stored)
+                let value = try form.value(stored)
             else { return nil }
             func sendable<Value>(_ value: Value) -> any Sendable { UnsafeSendable.cast(value) }
             return (property.keyPath, _openExistential(value, do: sendable))

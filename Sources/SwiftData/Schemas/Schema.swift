@@ -108,8 +108,8 @@ public final class Schema: @unchecked Sendable {
     /// What is wrong with a class that has the name of one of the schema, and is another one; `nil` if nothing is.
     func mismatch(of type: any PersistentModel.Type) -> String? {
         guard let record = records[ModelRecord.of(type).entityName], record.type != type else { return nil }
-        return "\(String(reflecting: type)) was used with version \(version) of the schema, whose class of that name is "
-            + "\(String(reflecting: record.type))."
+        return "\(String(reflecting: type)) was used with version \(version) of the schema, "
+            + "whose class of that name is \(String(reflecting: record.type))."
     }
 
     /// The name of the entity of a class.

@@ -370,7 +370,8 @@ struct ClaimTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a renewal leaves out objects that a save has deleted, and those from before a reset`(_ kind: StoreKind) throws {
+    func `a renewal leaves out objects that a save has deleted, and those from before a reset`(_ kind: StoreKind) throws
+    {
         let queue = try Queue(kind, jobs: 2)
         let context = queue.stack.context()
         try context.performAndWait {
@@ -454,8 +455,11 @@ struct ClaimTests {
             refuses({ try context.claim(wrong, as: "one", for: .seconds(1)) }, "claimedBy")
             let attributes = ClaimAttributes(worker: "title", end: "missing")
             refuses({ try context.claim(Self.jobs(), as: "one", for: .seconds(1), attributes: attributes) }, "missing")
-            let stranger = try require(queue.other().firstJob())
-            refuses({ try context.renew([stranger], as: "one", for: .seconds(1)) }, "context")
+            let other = queue.other()
+            let stranger = try require(other.firstJob())
+            withExtendedLifetime(other) {
+                refuses({ try context.renew([stranger], as: "one", for: .seconds(1)) }, "context")
+            }
             try expectEqual(queue.stored(), ["j0 -"])
             let title = ClaimAttributes(worker: "title")
             try expectEqual(

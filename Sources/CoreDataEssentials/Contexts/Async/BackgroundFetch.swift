@@ -191,6 +191,8 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         switch answer {
         case .failure(let error): finish(.failed(error))
         case .success(let answer):
+            // The store has answered, so nothing can be refused any more. A read inside the scope is announced there.
+            if case .askInScope = answer {} else { try? context.willRead(StoreRead(fetch: specification)) }
             if reads.enter(answer, to: question) { overtakenReads += 1 }
             go(on: round())
         }

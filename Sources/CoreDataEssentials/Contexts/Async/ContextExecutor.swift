@@ -32,7 +32,7 @@ public final class ContextExecutor: SerialExecutor {
         let job = UnownedJob(job)
         let context = context
         context.enqueue(.actor) {
-            job.runSynchronously(on: self.asUnownedSerialExecutor())
+            context.watchingReads { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
             context.endOfEvent()
         }
     }

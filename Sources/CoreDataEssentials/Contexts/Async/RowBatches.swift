@@ -174,7 +174,8 @@ private final class RowBatchReader: Sendable {
         }
         plan.control = control
         return try stores.reversed().map {
-            try Part(store: $0, cursor: $0.reader.cursor(for: plan.asked(ofStore: $0.number)))
+            try coordinator.willRead(StoreRead(.fetch, plan.layout, predicate: specification.predicate))
+            return try Part(store: $0, cursor: $0.reader.cursor(for: plan.asked(ofStore: $0.number)))
         }
     }
 }

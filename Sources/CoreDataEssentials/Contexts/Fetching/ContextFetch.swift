@@ -236,6 +236,7 @@ package struct ContextFetch {
         else { return nil }
         var partial = plan.asked(ofStore: store.number)
         partial.wantedSlots = slots
+        try context.willRead(announced)
         return try context.partialObjects(from: store.reader.rows(for: partial), slots, storeIndex: Int32(store.index))
     }
 
@@ -265,9 +266,13 @@ package struct ContextFetch {
 
     // MARK: - Asking
 
+    /// The fetch, for those who watch.
+    private var announced: StoreRead { StoreRead(.fetch, plan.layout, predicate: specification.predicate) }
+
     /// The rows that a store holds, and its commit count before they were read.
     func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
         if let rows = try prepared?.rows(store, plan) { return rows }
+        try context.willRead(announced)
         store.forgetRowsOverwrittenByOthers()
         let read = store.cache.beginAccess()
         defer { store.cache.endAccess(read) }
@@ -278,10 +283,14 @@ package struct ContextFetch {
     }
 
     private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
-        try prepared?.references(store, plan) ?? store.reader.references(for: plan.asked(ofStore: store.number))
+        if let references = try prepared?.references(store, plan) { return references }
+        try context.willRead(announced)
+        return try store.reader.references(for: plan.asked(ofStore: store.number))
     }
 
     private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
-        try prepared?.count(store, plan) ?? store.reader.count(for: plan.asked(ofStore: store.number))
+        if let count = try prepared?.count(store, plan) { return count }
+        try context.willRead(announced)
+        return try store.reader.count(for: plan.asked(ofStore: store.number))
     }
 }

@@ -11,6 +11,8 @@ struct DictionaryFetch {
     private let stores: [OpenStore]
     /// The answers that stores have already given; `nil` to ask them now.
     private let prepared: PreparedReads?
+    /// The predicate, for those who watch the reads.
+    private let predicate: NSPredicate?
 
     init(
         context: NSManagedObjectContext,
@@ -22,6 +24,7 @@ struct DictionaryFetch {
         context.processPendingChanges()
         self.context = context
         self.prepared = prepared
+        predicate = specification.predicate
         plan = try context.fetchPlanner().dictionaryPlan(specification)
         stores = try context.storesToAsk(plan.rows, affected)
     }
@@ -38,20 +41,22 @@ struct DictionaryFetch {
 
     func count() throws -> Int {
         if stores.count == 1 {
-            return try prepared?.count(stores[0], plan)
-                ?? stores[0].reader.count(for: plan.asked(ofStore: stores[0].number))
+            if let count = try prepared?.count(stores[0], plan) { return count }
+            try context.willRead(announced)
+            return try stores[0].reader.count(for: plan.asked(ofStore: stores[0].number))
         }
         guard plan.grouping == nil else { return try values().count }
         let plan = plan.rows
         return plan.windowed(
             try stores.reduce(0) { sum, store in
-                let count =
-                    try prepared?.count(store, plan.unordered)
-                    ?? store.reader.count(for: plan.unordered.asked(ofStore: store.number))
-                return sum + count
+                if let count = try prepared?.count(store, plan.unordered) { return sum + count }
+                try context.willRead(announced)
+                return try sum + store.reader.count(for: plan.unordered.asked(ofStore: store.number))
             }
         )
     }
+
+    private var announced: StoreRead { StoreRead(.fetch, plan.rows.layout, predicate: predicate) }
 
     /// The results as Swift dictionaries.
     func dictionaries() throws -> [[String: Any]] {
@@ -108,7 +113,9 @@ struct DictionaryFetch {
     }
 
     private func values(in store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues {
-        try prepared?.values(store, plan) ?? store.reader.values(for: plan.asked(ofStore: store.number))
+        if let values = try prepared?.values(store, plan) { return values }
+        try context.willRead(announced)
+        return try store.reader.values(for: plan.asked(ofStore: store.number))
     }
 
     /// The results of several stores in one order; each store has returned no more than may be needed.

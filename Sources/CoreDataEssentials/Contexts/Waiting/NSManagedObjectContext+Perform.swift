@@ -40,7 +40,7 @@ extension NSManagedObjectContext {
         // The block runs once, when its turn comes. The caller is responsible for what it captures: see `perform(_:)`.
         let block = UncheckedBox(block)
         enqueue(.perform, as: entry) {
-            block.value()
+            if entry == .call { self.watchingReads(block.value) } else { block.value() }
             self.endOfEvent()
         }
     }
@@ -84,7 +84,7 @@ extension NSManagedObjectContext {
     @_disfavoredOverload
     public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
         let result: Result<T, Failure> = wait(as: .call) {
-            do throws(Failure) { return .success(try failingWithReads(block)) } catch { return .failure(error) }
+            do throws(Failure) { return .success(try runBlock(block, as: .call)) } catch { return .failure(error) }
         }
         return try result.get()
     }
@@ -101,7 +101,7 @@ extension NSManagedObjectContext {
     public func performAndWait<T>(_ block: () -> T) -> T {
         // Neither form is more specific. So the body of a program's own `performAndWait` calls this one, and not
         // itself. This form can also be passed on as a function, `(() -> Void) -> Void`.
-        wait(as: .call) { failingWithReads(block) }
+        wait(as: .call) { failingWithReads { watchingReads(block) } }
     }
 
     /// Runs `block` inside the scope of this context, for a context below during an operation, and waits for it.
@@ -187,12 +187,21 @@ extension NSManagedObjectContext {
         let block = UncheckedBox(block)
         let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
             do throws(Failure) {
-                return .success(UncheckedBox(try self.failingWithReads(block.value)))
+                return .success(UncheckedBox(try self.runBlock(block.value, as: entry)))
             } catch {
                 return .failure(error)
             }
         }
         return try result.get().value
+    }
+
+    /// Runs a block inside the scope; only those of the program are watched.
+    private func runBlock<T, Failure: Error>(
+        _ block: () throws(Failure) -> T,
+        as entry: ConfinementScope.Entry
+    ) throws(Failure) -> T {
+        guard entry == .call else { return try failingWithReads(block) }
+        return try failingWithReads { () throws(Failure) in try watchingReads(block) }
     }
 
     nonisolated(nonsending) private func outcome<Outcome: Sendable>(

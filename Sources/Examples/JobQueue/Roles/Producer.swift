@@ -28,7 +28,9 @@ package struct Producer: Sendable {
         let doorbell = Doorbell(container.persistentStoreCoordinator)
         while !isOver() {
             let count = doorbell.count
-            let waiting = try await context.perform { try context.count(for: Job.request("isDone == NO AND claimedBy == nil")) }
+            let waiting = try await context.perform {
+                try context.count(for: Job.request("isDone == NO AND claimedBy == nil"))
+            }
             guard waiting < backlog else {
                 await doorbell.wait(beyond: count, atMost: 0.25)
                 continue
