@@ -28,9 +28,25 @@ enum MessageBridge {
         }
 
         deinit {
-            if let observer { center.removeObserver(observer) }
             end()
+            guard let observer else { return }
+            // Foundation lets go of an observer under the lock of its centre, so the centre cannot be used here.
+            nonisolated(unsafe) let (center, last) = (center, observer)
+            DispatchQueue.global().async { center.removeObserver(last) }
         }
+    }
+
+    private static let mainQueueKey: DispatchSpecificKey<Void> = {
+        let key = DispatchSpecificKey<Void>()
+        DispatchQueue.main.setSpecific(key: key, value: ())
+        return key
+    }()
+
+    /// Whether this is the main queue.
+    ///
+    /// A program with an asynchronous `main` drains it on other threads than the first.
+    private static var isOnMainQueue: Bool {
+        Thread.isMainThread || DispatchQueue.getSpecific(key: mainQueueKey) != nil
     }
 
     // MARK: - Observers
@@ -43,12 +59,14 @@ enum MessageBridge {
     ) -> NotificationCenter.ObservationToken {
         let delivery = Delivery(center)
         delivery.begin(Message.name, subject) { [weak delivery] notification in
+            // The observer of the notification is removed a little later than that of the message.
+            guard delivery != nil else { return }
             // A context of a private queue may post on the main thread too, and the message is not for that.
             let context = notification.object as? NSManagedObjectContext
             guard context.map({ $0.concurrencyType == .mainQueueConcurrencyType }) ?? true else { return }
             // The content of the notification belongs to the main queue, or is thread-safe.
             nonisolated(unsafe) let notification = notification
-            if Thread.isMainThread {
+            if isOnMainQueue {
                 MainActor.assumeIsolated {
                     if let message = Message.makeMessage(notification) { observer(message) }
                 }
@@ -72,8 +90,8 @@ enum MessageBridge {
         // One task keeps the order of the messages.
         let (stream, continuation) = AsyncStream<Message>.makeStream()
         let task = Task { for await message in stream { await observer(message) } }
-        delivery.begin(Message.name, subject, end: { task.cancel() }) { notification in
-            if let message = Message.makeMessage(notification) { continuation.yield(message) }
+        delivery.begin(Message.name, subject, end: { task.cancel() }) { [weak delivery] notification in
+            if delivery != nil, let message = Message.makeMessage(notification) { continuation.yield(message) }
         }
         return keep(subject, type, in: center) { message in
             await observer(message)

@@ -25,7 +25,7 @@ enum PlaceOfCall {
 
     /// The file and the line of the innermost call of the current thread that is not the framework's.
     ///
-    /// It is looked up in a debug build on Linux only, once for each place, because it takes some milliseconds.
+    /// It is looked up in a debug build on Linux only, once for each place, because it can take seconds.
     ///
     /// - Parameter calls: The calls of the current thread.
     /// - Returns: `nil` if the place is not known.

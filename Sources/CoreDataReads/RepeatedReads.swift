@@ -75,6 +75,7 @@ public enum RepeatedReadLog {
         var threshold = ReadWatching.initialThreshold
         var interval = ReadWatching.usualInterval
         var handler: (@Sendable (RepeatedReads) -> Void)?
+        var looksUpPlaces = ProcessInfo.processInfo.environment[ReadWatching.variable] != nil
         /// The lines that were written, so that each is written once.
         var written: Set<Int> = []
 
@@ -113,6 +114,15 @@ public enum RepeatedReadLog {
         }
     }
 
+    /// Whether entries have the file and the line of the read, in a debug build on Linux.
+    ///
+    /// Default: whether `STRATA_REPEATED_READS` is in the environment. A place is looked up once, on the thread that
+    /// reads. That takes seconds in a large program, because its symbols are read.
+    public static var looksUpPlaces: Bool {
+        get { settings.withLock { $0.looksUpPlaces } }
+        set { settings.withLock { $0.looksUpPlaces = newValue } }
+    }
+
     /// The function that receives the entries of the log.
     ///
     /// It is called on the thread that reads, inside the scope of the context, in the middle of the read. So return
@@ -140,6 +150,6 @@ public enum RepeatedReadLog {
             return (nil, settings.written.insert(place).inserted)
         }
         guard handler != nil || isNew else { return }
-        SlowLog(handler: handler).report(entry(PlaceOfCall.text(of: calls)))
+        SlowLog(handler: handler).report(entry(looksUpPlaces ? PlaceOfCall.text(of: calls) : nil))
     }
 }

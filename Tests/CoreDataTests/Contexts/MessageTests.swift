@@ -203,7 +203,7 @@ struct MessageTests {
             center.addObserver(of: context, for: .didSaveObjectIDsAsync) { _ in },
         ]
         defer { for token in tokens { center.removeObserver(token) } }
-        _ = City(context: context)
+        City(context: context).name = "new"
         try context.save()
         expectEqual(saves.all.count, 1)
         expectEqual(names.all.filter { $0 == .NSManagedObjectContextDidSave }.count, 1)

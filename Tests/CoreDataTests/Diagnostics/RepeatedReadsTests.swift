@@ -302,6 +302,8 @@ struct RepeatedReadsTests {
     func `the entry has the file and the line of the read in a debug build`(kind: StoreKind) throws {
         let stack = try guide(kind)
         let name = UUID().uuidString
+        RepeatedReadLog.looksUpPlaces = true
+        defer { RepeatedReadLog.looksUpPlaces = false }
         try RepeatingProgram.keyPath.run(stack, name)
         let place = try require(try require(SeenReads.of(name).first).place)
         expect(place.hasPrefix("RepeatedReadsTests.swift:"))
