@@ -28,7 +28,7 @@ package final class BlockReads: ReadWatch {
     private let threshold: Int?
     private var list = StatementList()
     private var single: [Kind: Set<Int64>] = [:]
-    /// What was reported, and need not be counted any more.
+    /// The kinds that were reported, and need not be counted any more.
     private var reported: Set<Kind> = []
     private var fetches: [Fetch] = []
 
@@ -41,7 +41,7 @@ package final class BlockReads: ReadWatch {
 
     /// Counts a read, refuses it if the rules forbid it, and reports it if it repeats others.
     package func willRead(_ read: StoreRead, in innermost: NSManagedObjectContext?) throws {
-        // What a save or the end of an event reads cannot be left out.
+        // The reads of a save, and of the end of an event, cannot be left out.
         let isForItself = context.readsForItself || innermost?.readsForItself == true
         if let rules { try keep(to: rules, read, isForItself: isForItself) }
         // The block of another context that this one waits for reports its reads itself.

@@ -60,8 +60,8 @@ private final class StatementCollector: ReadWatch, Sendable {
 extension NSPersistentStoreCoordinator {
     /// Runs a part of a test, and throws if it reads the stores more often than expected.
     ///
-    /// All reads of all contexts of this coordinator count that happen meanwhile, on whichever thread. So let each test
-    /// have a coordinator of its own. One read is one question to a store: a fetch, a count, the row of a fault that the
+    /// All reads of all contexts of this coordinator count that happen meanwhile, on whichever thread. So give each test
+    /// a separate coordinator. One read is one question to a store: a fetch, a count, the row of a fault that the
     /// row cache cannot fill, the members of a to-many relationship, or one step of a prefetch. A database may need more
     /// than one SQL statement for a question about thousands of objects. Rows of the row cache, saves, batches and
     /// requests of the history do not count.

@@ -12,8 +12,8 @@ extension NSManagedObjectContext {
     /// error lists what the block has read. A fetch throws the error. A property reads nil, zero or empty, and then the
     /// block throws the error, as for each read that has failed. Nothing is lost: all changes stay pending in the
     /// context. If values may have been computed from a property that was not read, then a save refuses to write
-    /// them until the property has been read, or the context is rolled back. What a save itself reads counts, but is
-    /// never refused.
+    /// them until the property has been read, or the context is rolled back. The reads of a save itself count, but
+    /// are never refused.
     ///
     /// A child does not use the budget of its parent: set one on each context that needs it.
     ///
@@ -40,9 +40,9 @@ extension NSManagedObjectContext {
     /// Whether a block of the context fails if a property has to be read from a store.
     ///
     /// Default false. A change affects the blocks that begin afterwards. A block may then fetch, count, prefetch, and look
-    /// for objects by their IDs. But if it accesses a property of a fault, or a to-many relationship that is not loaded,
-    /// and the row cache and the parent cannot answer, then the store is not asked: the property reads nil, zero or
-    /// empty, and the block throws `persistentStoreOperation` (134070). The text of the error names the object and the
+    /// for objects by their IDs. But a property of a fault, or a to-many relationship that is not loaded, is not read
+    /// from the store if the row cache and the parent cannot answer. The property reads nil, zero or empty, and the
+    /// block throws `persistentStoreOperation` (134070). The text of the error names the object and the
     /// property, and `NSAffectedObjectsErrorKey` has the object. Nothing is lost, as for ``statementBudget``. A save and
     /// the end of an event read what they need.
     ///

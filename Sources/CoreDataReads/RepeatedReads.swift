@@ -137,7 +137,7 @@ public enum RepeatedReadLog {
     /// Reports an entry.
     ///
     /// - Parameters:
-    ///   - name: What was read; together with the calls that lead to the read it tells places apart.
+    ///   - name: The entity or the relationship. It tells places apart, together with the calls that lead to the read.
     ///   - entry: Makes the entry from the place in the program.
     static func report(_ name: String, _ entry: (_ place: String?) -> RepeatedReads) {
         let calls = PlaceOfCall.calls

@@ -449,6 +449,12 @@ package final class ConnectionPool: Sendable {
         return known.map { !$0.isSame(as: new) } ?? false
     }
 
+    /// Notes what a connection to the primary has found out about its run since it was opened.
+    package func noteRun(of connection: Connection) {
+        guard connection.timeline != nil, let found = connection.serverRun else { return }
+        run.withLock { $0 = found.completed(by: $0) }
+    }
+
     /// Whether the log of the server of a new connection is shorter than it was for an earlier connection.
     ///
     /// That happens if a whole machine is set back while the server runs. Log that was written after the earlier

@@ -236,6 +236,9 @@ final class OpenPostgreSQLStore: Sendable {
             )
         } else {
             try requireSame(try StoreMetadata.read(connection, place, joining: pool.target))
+            // A connection that was opened before the store was made does not know the number of its table.
+            try ServerIdentity.findTable(of: connection)
+            pool.noteRun(of: connection)
         }
         connection.isKnown = true
     }

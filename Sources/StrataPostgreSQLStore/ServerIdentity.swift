@@ -61,6 +61,12 @@ enum ServerIdentity {
         connection.serverRun = try ask(run, connection).flatMap { run($0, 0) }
     }
 
+    /// Asks for the run again if the table of the store was not there when the session was opened.
+    static func findTable(of connection: Connection) throws {
+        guard let known = connection.serverRun, known.table == nil else { return }
+        connection.serverRun = try ask(run, connection).flatMap { run($0, 0) } ?? known
+    }
+
     // MARK: - Behind a pooler
 
     /// The facts by which each transaction behind a pooler notices another server; empty if the server did not report

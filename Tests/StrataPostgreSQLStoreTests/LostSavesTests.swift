@@ -227,6 +227,36 @@ struct LostSavesTests {
         try expectEqual(PostgreSQLStore.problems(at: server.url, GuideModel.make()), [])
     }
 
+    /// The tables of a store are dropped and put back from a copy, while a process has the store open; `true` if the process
+    /// connects in between, when there is no store.
+    @Test(arguments: [true, false])
+    func `what is read after a copy has replaced the tables is what the copy says`(connectsBetween: Bool) throws {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let stack = try ServerStack(server.url)
+        try stack.insert("Rome")
+        let before = try require(server.text("SELECT strata_version::text FROM city"))
+        try stack.rename("Lost")
+        let id = try stack.city()
+        try expectEqual(stack.name(id), "Lost")
+        let session = try server.connection()
+        /// Ends the connections of the process, because those that are open do not notice that tables are others.
+        func endOthers() throws {
+            let others = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            try session.command("SELECT pg_terminate_backend(pid) \(others)")
+            try waitUntil { try session.query("SELECT pid \(others)").rowCount == 0 }
+        }
+        try session.command("ALTER TABLE strata_store RENAME TO copy")
+        try session.command("UPDATE city SET name = 'Rome', strata_version = \(before)")
+        try endOthers()
+        if connectsBetween { expectThrows(CocoaError.self) { try stack.cities() } }
+        try session.command("CREATE TABLE strata_store (LIKE copy INCLUDING ALL)")
+        try session.command("INSERT INTO strata_store SELECT * FROM copy")
+        try session.command("DROP TABLE copy")
+        try endOthers()
+        try expectEqual(stack.cities(), ["Rome"])
+        try expectEqual(stack.name(id), "Rome")
+    }
+
     @Test func `who follows a history learns that its server was started again, though its last number is the same`()
         throws
     {

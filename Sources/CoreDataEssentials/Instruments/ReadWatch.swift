@@ -74,7 +74,7 @@ package protocol ReadWatch: AnyObject {
     func willRead(_ read: StoreRead, in context: NSManagedObjectContext?) throws
 }
 
-/// What a context demands of the reads in its blocks.
+/// The rules of a context for the reads in its blocks.
 package struct ReadRules: Sendable, Equatable {
     /// The greatest number of reads in one block; `nil` for any.
     package var budget: Int?
@@ -96,7 +96,7 @@ package struct LazyRead {
     package let property: String?
 }
 
-/// Which blocks are watched, and how many are at this time.
+/// The choice of the blocks that are watched, and their number at this time.
 ///
 /// If nothing is watched, then a read looks at one number of the process.
 package enum ReadWatching {
@@ -158,7 +158,7 @@ extension NSPersistentStoreCoordinator {
 }
 
 extension NSManagedObjectContext {
-    /// What the context demands of the reads in its blocks; `nil` for nothing.
+    /// The rules for the reads in the context's blocks; `nil` for none.
     package final var readRules: ReadRules? {
         get { settings.readRules }
         set {

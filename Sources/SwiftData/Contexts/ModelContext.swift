@@ -153,7 +153,7 @@ public final class ModelContext {
         try onQueue {
             guard managed.hasChanges else { return }
             NotificationCenter.default.post(name: Self.willSave, object: self)
-            // What delete rules and inverses change is saved as well.
+            // The changes that delete rules and inverses make are saved as well.
             managed.processPendingChanges()
             let (inserted, updated, deleted) = (managed.insertedObjects, managed.updatedObjects, managed.deletedObjects)
             let deletedIdentifiers = Set(
@@ -274,17 +274,25 @@ public final class ModelContext {
     private func scheduleSave() {
         guard autosaveEnabled, !isSaveScheduled else { return }
         isSaveScheduled = true
-        nonisolated(unsafe) let context = self  // The main context is used by the main actor only.
+        nonisolated(unsafe) let context = self  // All that the save uses is guarded by the context's queue.
         Task { @MainActor in
-            context.isSaveScheduled = false
-            guard context.autosaveEnabled else { return }
-            // Changes that cannot be saved stay, and are tried again with the next change.
+            if !context.saveBySchedule() { KeptContexts.shared.contexts[ObjectIdentifier(context)] = context }
+        }
+    }
+
+    /// Saves without a call; `false` if the changes cannot be saved.
+    ///
+    /// They stay then, and are tried again with the next change. The context has to be kept until they are gone.
+    private func saveBySchedule() -> Bool {
+        onQueue {
+            isSaveScheduled = false
+            guard autosaveEnabled else { return true }
             do {
-                try context.save()
+                try save()
             } catch {
-                context.isKept = true
-                KeptContexts.shared.contexts[ObjectIdentifier(context)] = context
+                isKept = true
             }
+            return !isKept
         }
     }
 

@@ -39,7 +39,7 @@ extension ModelContext {
                 )
             }
             guard count > 0 else { continue }
-            // What is deleted lies before a transaction, or is all.
+            // The transactions to delete lie before another one, or are all.
             let kept = count < transactions.count ? transactions[count].transaction : nil
             try onQueue {
                 let request =

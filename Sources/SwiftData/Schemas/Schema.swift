@@ -105,7 +105,7 @@ public final class Schema: @unchecked Sendable {
         return records
     }
 
-    /// What is wrong with a class that has the name of one of the schema, and is another one; `nil` if nothing is.
+    /// The problem of a class that has the name of one of the schema, and is another one; `nil` if there is none.
     func mismatch(of type: any PersistentModel.Type) -> String? {
         guard let record = records[ModelRecord.of(type).entityName], record.type != type else { return nil }
         return "\(String(reflecting: type)) was used with version \(version) of the schema, "

@@ -68,7 +68,7 @@ struct ClaimTests {
             try context.performAndWait { _ = try context.execute(request) }
         }
 
-        /// What the store has of all jobs.
+        /// All jobs as the store has them.
         func stored() throws -> [String] {
             let context = stack.context()
             return try context.performAndWait {

@@ -9,7 +9,7 @@ import Testing
 @testable import CoreDataHistory
 @testable import CoreDataModelFiles
 
-/// What observers on the main actor have found.
+/// The findings of observers on the main actor.
 @MainActor private final class Found<Value> {
     var all: [Value] = []
 }
@@ -33,7 +33,7 @@ struct MessageTests {
         await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
     }
 
-    /// Returns when a condition holds that an observer of its own makes true.
+    /// Returns when a condition holds that a separate observer makes true.
     private func soon(_ condition: @Sendable () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(30)
         while !condition() {
