@@ -408,11 +408,19 @@ package final class ConnectionPool: Sendable {
         let isLater = try isLater(connection.timeline)
         let isOtherRun = isOtherRun(connection)
         let hasGoneBack = hasGoneBack(connection, since: logEnd)
-        guard isLater || isOtherRun || hasGoneBack else { return }
+        if isLater || isOtherRun || hasGoneBack { serverHasChanged() }
+    }
+
+    private func serverHasChanged() {
         changes.add(1, ordering: .acquiringAndReleasing)
         // Sessions of the old server may still exist, and all that they write is lost.
         closeIdle()
         failedOver.withLock { $0 }?()
+    }
+
+    /// Registers what a connection has found out about its run since it was opened.
+    package func registerRun(of connection: Connection) {
+        if isOtherRun(connection) { serverHasChanged() }
     }
 
     /// Whether the timeline of a new connection is later than those of earlier connections.
@@ -447,12 +455,6 @@ package final class ConnectionPool: Sendable {
             return run
         }
         return known.map { !$0.isSame(as: new) } ?? false
-    }
-
-    /// Notes what a connection to the primary has found out about its run since it was opened.
-    package func noteRun(of connection: Connection) {
-        guard connection.timeline != nil, let found = connection.serverRun else { return }
-        run.withLock { $0 = found.completed(by: $0) }
     }
 
     /// Whether the log of the server of a new connection is shorter than it was for an earlier connection.

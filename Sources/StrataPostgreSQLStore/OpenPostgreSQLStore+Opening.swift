@@ -40,7 +40,11 @@ extension OpenPostgreSQLStore {
                 }
                 try request.requireVersion(metadata.dictionary)
                 try prepare(for: request, mapping: mapping, metadata: metadata, at: target, through: pool)
-                let records = try pool.withConnection { try join(for: request, metadata: metadata, at: target, on: $0) }
+                let records = try pool.withConnection { connection in
+                    let records = try join(for: request, metadata: metadata, at: target, on: connection)
+                    try findTable(of: connection, pool)
+                    return records
+                }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
                 return OpenPostgreSQLStore(
                     request,

@@ -236,11 +236,16 @@ final class OpenPostgreSQLStore: Sendable {
             )
         } else {
             try requireSame(try StoreMetadata.read(connection, place, joining: pool.target))
-            // A connection that was opened before the store was made does not know the number of its table.
-            try ServerIdentity.findTable(of: connection)
-            pool.noteRun(of: connection)
+            try Self.findTable(of: connection, pool)
         }
         connection.isKnown = true
+    }
+
+    /// Finds the number of the store's table for a connection that was opened while there was no such table.
+    static func findTable(of connection: Connection, _ pool: ConnectionPool) throws {
+        guard connection.serverRun?.table == nil else { return }
+        try ServerIdentity.readRun(of: connection)
+        pool.registerRun(of: connection)
     }
 
     /// Ensures that metadata belongs to this store, with the model that it was opened with.

@@ -61,10 +61,10 @@ enum ServerIdentity {
         connection.serverRun = try ask(run, connection).flatMap { run($0, 0) }
     }
 
-    /// Asks for the run again if the table of the store was not there when the session was opened.
-    static func findTable(of connection: Connection) throws {
-        guard let known = connection.serverRun, known.table == nil else { return }
-        connection.serverRun = try ask(run, connection).flatMap { run($0, 0) } ?? known
+    /// Asks an open session for the run again; if the server does not answer, then the session keeps its knowledge.
+    static func readRun(of connection: Connection) throws {
+        guard connection.serverRun != nil else { return }
+        connection.serverRun = try ask(run, connection).flatMap { run($0, 0) } ?? connection.serverRun
     }
 
     // MARK: - Behind a pooler
