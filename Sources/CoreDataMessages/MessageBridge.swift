@@ -31,8 +31,8 @@ enum MessageBridge {
             end()
             guard let observer else { return }
             // Foundation lets go of an observer under the lock of its centre, so the centre cannot be used here.
-            nonisolated(unsafe) let (center, last) = (center, observer)
-            DispatchQueue.global().async { center.removeObserver(last) }
+            nonisolated(unsafe) let last = observer
+            DispatchQueue.global().async { [center] in center.removeObserver(last) }
         }
     }
 
