@@ -42,7 +42,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z store-a-to-g store-h-to-z stepped others)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
+.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-small-sizes test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) bench bench-northwind bench-compare check-bench-compare stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
 	check-layers check-folders check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-pages \
@@ -61,6 +61,7 @@ help:
 	@echo "  make test-of                  build and run the tests of TARGET=name, or of several with commas between, without the others"
 	@echo "  make test-repeat              run the tests of contexts REPEAT_COUNT times (50), each time with other random numbers; stop at a failure"
 	@echo "  make test-fault-points        run the tests that need a build with fault points"
+	@echo "  make test-small-sizes         run the tests on SQLite with portions, windows and caches of one to three"
 	@echo "  make test-postgresql          run the tests for all stores, and those of the store for PostgreSQL, on private servers"
 	@echo "  make test-postgresql-PART     one part of them: context-a-to-m, context-n-to-z, store-a-to-g, store-h-to-z, stepped, others"
 	@echo "  make tsan                     run the tests under the thread sanitizer"
@@ -204,6 +205,13 @@ test-fault-points: system-packages
 	@grep -rq --include='*.o' $(FAULT_POINT_SYMBOL) .build/fault-points/debug/StrataLocks.build/ \
 		|| { echo "The handler of the fault points has another name than \`make stress-quick\` looks for." >&2; exit 1; }
 	STRATA_TESTS=StrataLocksTests $(TESTED) $(SWIFT) test --skip-build --traits FaultPoints --scratch-path .build/fault-points
+
+# All tests on SQLite and in memory with portions, windows and caches of one to three, so that they cross the boundaries of all of them.
+test-small-sizes: system-packages
+	@mkdir -p .build
+	$(SWIFT) build --product StrataPackageTests --traits SmallSizes --scratch-path .build/small-sizes
+	$(TESTED) $(SWIFT) test --skip-build --traits SmallSizes --scratch-path .build/small-sizes \
+		--skip '$(STEPPED_TARGETS)' $(TEST_ARGS)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages

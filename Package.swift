@@ -32,7 +32,11 @@ let package = Package(
         .trait(
             name: "FaultPoints",
             description: "Named places in the library where tests make errors, kills and waits happen; see FaultPoint."
-        )
+        ),
+        .trait(
+            name: "SmallSizes",
+            description: "Portions, windows and caches of one to three, for tests of their boundaries; see WorkSize."
+        ),
     ],
     targets: [
         // MARK: - Library

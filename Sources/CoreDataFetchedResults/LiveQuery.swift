@@ -37,7 +37,7 @@ final class LiveQuery: Sendable {
             guard !isCertain else { return }
             rows.formUnion(changed)
             // If an observer does not ask for a long time, then it needs no list of the changes that it has missed.
-            if rows.count > 10_000 { self = .certain }
+            if rows.count > WorkSize.missedRows { self = .certain }
         }
 
         mutating func take() -> Notes {

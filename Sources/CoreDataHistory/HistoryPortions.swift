@@ -1,5 +1,6 @@
 import CoreDataEssentials
 import Foundation
+import StrataLocks
 import StrataRows
 
 /// Reads the history of one store portion by portion, all as of the moment when the first portion is read.
@@ -10,9 +11,6 @@ struct HistoryPortions {
     let store: any HistoryStore
     let query: HistoryQuery
 
-    /// The number of transactions in a portion; no more are in memory at a time.
-    static let size = 500
-
     /// Signals that transactions were purged or deleted individually between two portions.
     struct WasPurged: Error {}
 
@@ -22,7 +20,7 @@ struct HistoryPortions {
     ///   errors of `body`.
     func forEach(_ body: (HistoryRecord) throws -> Bool) throws {
         var portion = query
-        portion.limit = Self.size
+        portion.limit = WorkSize.historyPortion
         var read = 0
         // The number of transactions to read. It is `nil` until a second portion is needed, because one portion has the
         // state of one moment.
@@ -36,17 +34,19 @@ struct HistoryPortions {
             {
                 throw WasPurged()
             }
-            if records.count == Self.size, expected == nil { expected = try store.historyCount(query) }
+            if records.count == WorkSize.historyPortion, expected == nil { expected = try store.historyCount(query) }
             for record in records {
                 read += 1
                 guard try body(record) else {
-                    guard read > Self.size else { return }
+                    guard read > WorkSize.historyPortion else { return }
                     var rest = query
                     rest.after = record.transaction.number
                     return try require(read + store.historyCount(rest), expected)
                 }
             }
-            guard records.count == Self.size, let last = records.last else { return try require(read, expected) }
+            guard records.count == WorkSize.historyPortion, let last = records.last else {
+                return try require(read, expected)
+            }
             portion.begin(after: last.transaction.place)
         }
     }

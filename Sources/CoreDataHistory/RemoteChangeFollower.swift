@@ -49,8 +49,6 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     private let queue = DispatchQueue(label: "CoreData remote change follower")
     private var observers: [any NSObjectProtocol] = []
 
-    /// The number of transactions that are read at a time; it limits the memory that a long absence takes.
-    private static let portion = 500
     /// The seconds after which a history that could not be read is read again, if nothing else causes that before.
     private static let retryInterval = 1.0
 
@@ -188,7 +186,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             var query = HistoryQuery()
             query.begin(after: start)
             query.until = end?.number
-            query.limit = Self.portion
+            query.limit = WorkSize.followedPortion
             let records = try store.history(query)
             passOn(records, of: store, entry: entry, coordinator: coordinator)
             if let last = records.last?.transaction {
@@ -197,7 +195,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
                 }
                 move(name, to: last.place)
             }
-            guard records.count < Self.portion else { continue }
+            guard records.count < WorkSize.followedPortion else { continue }
             if let end {
                 guard end.number > token.places[name]?.number ?? 0 else { return }
                 mergeUnknownChanges(of: entry, coordinator: coordinator)

@@ -1,10 +1,8 @@
 import CStrataPostgreSQL
+import StrataLocks
 
 // Rows of answers that may be larger than memory are handed out as they arrive.
 extension Connection {
-    /// The most rows that may be held at once, which takes less time than to receive them one by one.
-    private static let mostHeldRows = 1000
-
     /// Runs a statement, and hands out its rows as they arrive; `body` returns false to get no more.
     ///
     /// - Parameters:
@@ -20,7 +18,7 @@ extension Connection {
         mostRows: Int? = nil,
         body: (ResultRow) throws -> Bool
     ) throws {
-        if let mostRows, mostRows <= Self.mostHeldRows {
+        if let mostRows, mostRows <= WorkSize.heldRows {
             let result = try query(sql, parameters)
             for row in result.rows { guard try body(row) else { break } }
             return

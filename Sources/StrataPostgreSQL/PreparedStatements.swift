@@ -1,3 +1,5 @@
+import StrataLocks
+
 /// The statements that a session of the server has prepared and that were used last.
 ///
 /// The server keeps the text, the tree and the plan of each until the session ends, so their number is limited.
@@ -13,11 +15,6 @@ struct PreparedStatements {
         var lastUse: Int
     }
 
-    /// The most statements that stay prepared.
-    ///
-    /// If there are more, then half of them are dropped, so that this happens seldom.
-    static let most = 300
-
     private var statements: [Key: Statement] = [:]
     private var useCount = 0
     /// How many statements were ever prepared; a name is not used twice.
@@ -29,7 +26,7 @@ struct PreparedStatements {
     var hasUnknown = false
 
     /// Whether the server has statements that it should drop.
-    var hasSuperfluous: Bool { hasUnknown || !unused.isEmpty || statements.count > Self.most }
+    var hasSuperfluous: Bool { hasUnknown || !unused.isEmpty || statements.count > WorkSize.preparedStatements }
 
     func contains(_ key: Key) -> Bool { statements[key] != nil }
 
@@ -68,9 +65,9 @@ struct PreparedStatements {
 
     /// The names of the statements that the server should drop; they are then treated as dropped.
     mutating func removeSuperfluous() -> [String] {
-        if statements.count > Self.most {
+        if statements.count > WorkSize.preparedStatements {
             let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(
-                statements.count - Self.most / 2
+                statements.count - WorkSize.preparedStatements / 2
             )
             for (key, statement) in oldest {
                 statements[key] = nil

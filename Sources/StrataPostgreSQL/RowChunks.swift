@@ -1,5 +1,6 @@
 import CStrataPostgreSQL
 import Foundation
+import StrataLocks
 
 /// The rows of an answer, handed out as they arrive: several at a time with libpq 17 and later, otherwise one by one.
 ///
@@ -9,16 +10,11 @@ enum RowChunks {
 
     private static let setter = dlsym(nil, "PQsetChunkedRowsMode").map { unsafeBitCast($0, to: Setter.self) }
 
-    /// The most rows that arrive together.
-    ///
-    /// A few rows already share most of the cost of a result, and rows may have large values.
-    private static let size: Int32 = 16
-
     /// The status of a result with several rows, `PGRES_TUPLES_CHUNK`, which older headers do not have.
     static let status = ExecStatusType(rawValue: 12)
 
     /// Makes the statement that was sent last hand out its rows this way.
     static func begin(_ handle: OpaquePointer) {
-        if let setter { _ = setter(handle, size) } else { PQsetSingleRowMode(handle) }
+        if let setter { _ = setter(handle, WorkSize.receivedRows) } else { PQsetSingleRowMode(handle) }
     }
 }

@@ -15,7 +15,7 @@ extension Cancellation {
     func install(on handle: OpaquePointer) {
         sqlite3_progress_handler(
             handle,
-            1000,
+            WorkSize.polledInstructions,
             { context in
                 guard let context else { return 0 }
                 return Unmanaged<Cancellation>.fromOpaque(context).takeUnretainedValue().endsStatement ? 1 : 0

@@ -1,4 +1,5 @@
 import CStrataSQLite
+import StrataLocks
 
 /// A compiled statement and the scratch memory of its bindings; owned by the cache, lent out as ``Statement``.
 @usableFromInline
@@ -18,7 +19,6 @@ final class PreparedStatement {
     /// The memory that bindings point into.
     @usableFromInline var scratchUsed = 0
     private var scratch: UnsafeMutableRawPointer?
-    private static let scratchSize = 2048
 
     /// An address for empty texts and blobs: SQLite takes a null pointer for NULL.
     // nonisolated(unsafe): no code reads from or writes to the address.
@@ -40,12 +40,12 @@ final class PreparedStatement {
     /// Binds bytes that need not exist after the call.
     func bind(_ bytes: UnsafeRawBufferPointer, isText: Bool, at index: Int32) -> Int32 {
         let count = UInt64(bytes.count)
-        guard bytes.count <= Self.scratchSize - scratchUsed else {
+        guard bytes.count <= WorkSize.boundBytes - scratchUsed else {
             return isText
                 ? strata_sqlite3_bind_text_copy(handle, index, bytes.baseAddress, count)
                 : strata_sqlite3_bind_blob_copy(handle, index, bytes.baseAddress, count)
         }
-        let scratch = scratch ?? .allocate(byteCount: Self.scratchSize, alignment: 1)
+        let scratch = scratch ?? .allocate(byteCount: WorkSize.boundBytes, alignment: 1)
         self.scratch = scratch
         let place = scratch + scratchUsed
         if let source = bytes.baseAddress { place.copyMemory(from: source, byteCount: bytes.count) }

@@ -1,4 +1,5 @@
 import CStrataSQLite
+import StrataLocks
 
 /// One statement that ran to its end or was reset.
 package struct TraceEvent: Sendable {
@@ -91,14 +92,12 @@ final class Tracer {
 
     // MARK: - Plans
 
-    private static let rememberedPlans = 500
-
     /// Reads the plan of a statement that was just prepared.
     ///
     /// It must not be called from inside the hook, where the connection may not be used.
     func explain(_ sql: String, on connection: Connection) {
         guard detail.contains(.plan), !isExplaining, plans[sql] == nil else { return }
-        if plans.count >= Self.rememberedPlans { plans.removeAll() }
+        if plans.count >= WorkSize.rememberedPlans { plans.removeAll() }
         isExplaining = true
         defer { isExplaining = false }
         // A statement that cannot be explained, such as PRAGMA, has no plan.

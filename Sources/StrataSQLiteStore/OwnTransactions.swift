@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataRows
 import StrataSQL
 
@@ -7,7 +8,6 @@ import StrataSQL
 /// ones then count as those of other writers, which costs a check of rows that have not changed.
 struct OwnTransactions {
     private var ranges: [ClosedRange<Int64>] = []
-    private static let mostRanges = 4096
 
     /// Adds a number.
     ///
@@ -19,7 +19,7 @@ struct OwnTransactions {
             ranges[ranges.count - 1] = last.lowerBound...number
         } else {
             ranges.append(number...number)
-            if ranges.count > Self.mostRanges { ranges.removeFirst(Self.mostRanges / 2) }
+            if ranges.count > WorkSize.ownRanges { ranges.removeFirst(WorkSize.ownRanges / 2) }
         }
     }
 

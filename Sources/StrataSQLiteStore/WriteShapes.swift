@@ -42,7 +42,6 @@ final class WriteShapes: Sendable {
 
     private let inserts: [WriteShape]
     private let updates = Locked<[UpdateKey: WriteShape]>([:])
-    private static let updateLimit = 512
 
     init(_ mapping: SQLMapping) {
         inserts = mapping.entities.map(Self.insert)
@@ -55,7 +54,7 @@ final class WriteShapes: Sendable {
         let key = UpdateKey(entity: entity.number, changed: changed)
         return updates.withLock { updates in
             if let known = updates[key] { return known }
-            if updates.count >= Self.updateLimit { updates.removeAll() }
+            if updates.count >= WorkSize.updateStatements { updates.removeAll() }
             let shape = Self.update(entity, changed)
             updates[key] = shape
             return shape

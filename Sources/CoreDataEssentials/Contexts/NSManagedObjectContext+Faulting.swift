@@ -190,7 +190,7 @@ extension NSManagedObjectContext {
         if rowsInAdvance.prefetches[storeIndex].hasBegun {
             // Rows of an earlier fetch may be outdated. If it is cheap, then they are dropped. Otherwise the faults
             // that hold them, and the faults of this fetch, look into the cache.
-            guard identityMap.storedCount <= max(1024, count * 4) else { return }
+            guard identityMap.storedCount <= max(WorkSize.searchedObjects, count * 4) else { return }
             forEachRegistered { object in
                 if object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) { object.current = nil }
             }

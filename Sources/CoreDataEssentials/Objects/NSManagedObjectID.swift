@@ -217,7 +217,7 @@ package final class ObjectIDTable: Sendable {
     fileprivate struct State: ~Copyable {
         var tables: [Int: ObjectTable<NSManagedObjectID>] = [:]
         var count = 0
-        var sweepAt = 4096
+        var sweepAt = WorkSize.sweptIDs
         /// The store that has replaced the store with these IDs.
         var successor: OpenStore?
     }
@@ -303,7 +303,7 @@ extension ObjectIDTable.State {
         count += 1
         guard count >= sweepAt else { return }
         for table in tables.values { count -= table.sweep { _ in true } }
-        sweepAt = max(4096, count * 2)
+        sweepAt = max(WorkSize.sweptIDs, count * 2)
     }
 }
 
@@ -318,7 +318,7 @@ enum TemporaryIDs {
         ///
         /// The URI must find them as long as the process runs.
         var remembered: [Int64: NSManagedObjectID] = [:]
-        var sweepAt = 4096
+        var sweepAt = WorkSize.sweptIDs
     }
 
     private static let state = Locked(State())
@@ -337,7 +337,7 @@ enum TemporaryIDs {
             state.held.insert(id, for: id.tableKey)
             if state.held.count >= state.sweepAt {
                 state.held.sweep { _ in true }
-                state.sweepAt = max(4096, state.held.count * 2)
+                state.sweepAt = max(WorkSize.sweptIDs, state.held.count * 2)
             }
             return id
         }

@@ -1,4 +1,5 @@
 import CoreDataEssentials
+import StrataLocks
 import StrataPredicates
 import StrataRows
 
@@ -178,11 +179,8 @@ final class MigrationRun {
     /// Relationships bring further objects, and so does a policy that makes many objects of each one.
     private var isFull: Bool {
         let made = writesWholeFiles ? 0 : destination.context.registeredCount
-        return max(made, source.context.registeredCount) >= Self.mostObjects
+        return max(made, source.context.registeredCount) >= WorkSize.migratedObjects
     }
-
-    /// The maximum number of objects of each context before they are written and released.
-    private static let mostObjects = 4000
 
     // MARK: - Relationships
 

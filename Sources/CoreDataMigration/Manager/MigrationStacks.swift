@@ -1,5 +1,6 @@
 import CoreDataEssentials
 import Foundation
+import StrataLocks
 import StrataRows
 import StrataSQLiteStore
 
@@ -73,17 +74,14 @@ struct MigrationStack {
         of request: NSFetchRequest<NSManagedObject>,
         _ body: (BatchedResults<NSManagedObject>) throws -> Void
     ) throws {
-        request.fetchLimit = Self.mostKeys
+        request.fetchLimit = WorkSize.migratedKeys
         while true {
             let results: BatchedResults<NSManagedObject> = try context.batchedResults(for: request)
             try body(results)
-            guard results.count == Self.mostKeys else { return }
-            request.fetchOffset += Self.mostKeys
+            guard results.count == WorkSize.migratedKeys else { return }
+            request.fetchOffset += WorkSize.migratedKeys
         }
     }
-
-    /// The maximum number of keys in memory at a time.
-    private static let mostKeys = 64 * 1024
 
     // MARK: - The source
 

@@ -34,23 +34,16 @@ enum ExportCommand: Command {
         return .success
     }
 
-    /// The most objects in memory at a time.
-    private static let portion = 500
-    /// The number of objects in a fetch.
-    ///
-    /// It keeps the ID of each object, so a limit is needed for constant memory.
-    private static let stretch = 100_000
-
     /// Prints the objects of an entity, in the order of their keys.
     static func export(
         _ entity: NSEntityDescription,
         from context: NSManagedObjectContext,
-        stretch: Int = stretch,
+        stretch: Int = WorkSize.exportedStretch,
         to print: (String) -> Void
     ) throws {
         let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
         request.includesSubentities = false
-        request.fetchBatchSize = portion
+        request.fetchBatchSize = WorkSize.exportedObjects
         request.relationshipKeyPathsForPrefetching = ExchangeFormat.listed(of: entity).map(\.name)
         request.fetchLimit = stretch
         while true {

@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// Makes a store from the lines that `export` has printed.
 enum ImportCommand: Command {
@@ -64,9 +65,6 @@ private struct Import {
     private let keys: ImportedKeys
     private var roots: [String: String] = [:]
 
-    /// The number of lines for each save.
-    private static let portion = 1000
-
     init(_ coordinator: NSPersistentStoreCoordinator, _ path: String) throws {
         context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
@@ -98,7 +96,7 @@ private struct Import {
             if lines.isEmpty { start = number }
             lines.append(try ExchangeFormat.Line(line, number: number))
             count += 1
-            guard lines.count == Self.portion else { continue }
+            guard lines.count == WorkSize.importedLines else { continue }
             try body(lines, start)
             lines.removeAll(keepingCapacity: true)
         }

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -28,9 +29,6 @@ final class HistoryRecorder {
         /// The kept values of a deleted row, which then is a separate run.
         let tombstone: Data?
         var keys: [Int64]
-
-        /// The most keys: the server stores a row of the table with that many without compressing it.
-        static let most = 200
     }
 
     init(_ database: OpenPostgreSQLStore, author: String?, contextName: String?, identifier: UUID) {
@@ -78,7 +76,8 @@ final class HistoryRecorder {
         tombstone: Data? = nil
     ) {
         let last = runs.count - 1
-        if last >= 0, runs[last].keys.count < Run.most, runs[last].kind == kind, runs[last].entity == entity.number,
+        if last >= 0, runs[last].keys.count < WorkSize.runKeys, runs[last].kind == kind,
+            runs[last].entity == entity.number,
             runs[last].mask == mask, runs[last].tombstone == nil, tombstone == nil
         {
             return runs[last].keys.append(key)
@@ -92,10 +91,6 @@ final class HistoryRecorder {
     func places(_ entity: EntityMapping) -> HistoryPlaces { database.places.places(entity) }
 
     // MARK: - The end
-
-    /// The most runs, and the most keys of them, that one statement writes.
-    private static let mostRuns = 5000
-    private static let mostKeys = 100_000
 
     /// Writes everything; nothing may be recorded afterwards.
     ///
@@ -122,7 +117,7 @@ final class HistoryRecorder {
             var keys = PostgreSQLArray(.int8)
             var columns = Self.columns.map { PostgreSQLArray($0) }
             var count = 0
-            while let run = rest.first, count < Self.mostRuns, keys.count < Self.mostKeys {
+            while let run = rest.first, count < WorkSize.historyRuns, keys.count < WorkSize.historyKeys {
                 columns[0].append(Int64(run.place))
                 columns[1].append(Int64(run.kind.rawValue))
                 columns[2].append(Int64(run.entity))

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 
@@ -88,9 +89,9 @@ extension PostgreSQLEngine: HistoryStore {
         return try writeHistory { connection, queries -> Int in
             let beginning = try queries.beginning().number
             var count = 0
-            for start in stride(from: 0, to: identifiers.count, by: Self.picksPerStatement) {
+            for start in stride(from: 0, to: identifiers.count, by: WorkSize.pickedTransactions) {
                 var picked = PostgreSQLArray(.uuid)
-                for identifier in identifiers[start...].prefix(Self.picksPerStatement) {
+                for identifier in identifiers[start...].prefix(WorkSize.pickedTransactions) {
                     picked.append(.uuid(identifier))
                 }
                 try connection.query(
@@ -106,9 +107,6 @@ extension PostgreSQLEngine: HistoryStore {
             return count
         }
     }
-
-    /// The most transactions that one statement picks out, so that no message becomes long.
-    private static let picksPerStatement = 10_000
 
     package func deleteHistory(_ bound: HistoryBound) throws -> Int {
         let end = try writeHistory { connection, _ in try Self.end(of: bound, connection) }
@@ -159,9 +157,6 @@ extension PostgreSQLEngine: HistoryStore {
         }
     }
 
-    /// The number of transactions that are removed at a time; processes that give numbers wait for that long.
-    private static let pieceOfPurge: Int64 = 1000
-
     /// Removes the transactions before a number, and their changes, the oldest first.
     ///
     /// The number is asked for each piece.
@@ -174,7 +169,7 @@ extension PostgreSQLEngine: HistoryStore {
                 let oldest = try connection.query("SELECT pg_catalog.min(number) FROM strata_transaction").firstInt64
                 let end = try end(connection)
                 guard let oldest, oldest < end else { return 0 }
-                let bound = PostgreSQLValue.int8(min(end, oldest + Self.pieceOfPurge))
+                let bound = PostgreSQLValue.int8(min(end, oldest + WorkSize.purgedTransactions))
                 try connection.query(
                     "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE number < $1)",
                     [bound]

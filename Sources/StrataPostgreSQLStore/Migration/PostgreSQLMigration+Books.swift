@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -47,9 +48,6 @@ extension PostgreSQLMigration {
         )
     }
 
-    /// The number of changes that one statement rewrites.
-    private static let pieceSize = 5_000
-
     /// Rewrites the changes of an entity: the bits of changed properties have other positions, and the values of
     /// deleted objects have other names.
     private func moveChanges(of entity: HistoryMigration.Entity) throws {
@@ -59,7 +57,7 @@ extension PostgreSQLMigration {
                 """
                 SELECT seq, place, mask, tombstone FROM strata_change
                 WHERE entity = $1 AND (mask IS NOT NULL OR tombstone IS NOT NULL) AND (seq, place) > ($2, $3)
-                ORDER BY seq, place LIMIT \(Self.pieceSize)
+                ORDER BY seq, place LIMIT \(WorkSize.rewrittenChanges)
                 """,
                 [.int8(Int64(entity.from.number)), .int8(last.0), .int8(last.1)]
             )

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPostgreSQL
 import StrataPredicates
 import StrataRows
@@ -90,9 +91,6 @@ extension RowQueries {
         if found.count < names.count { throw RowsGone(keys: names.map(\.key)) }
         return found
     }
-
-    /// The number of rows of the first piece, and the most rows of any piece.
-    private static let (leastPiece, mostPiece) = (1000, 10_000)
 
     /// About the most bytes of a piece; pieces of large rows have fewer rows.
     private static let pieceBytes = 4 << 20
@@ -190,7 +188,7 @@ extension RowQueries {
     ) throws {
         // This is sent with the first FETCH.
         try connection.post("DECLARE strata_rows NO SCROLL CURSOR FOR \(sql)", parameters)
-        var count = Self.leastPiece
+        var count = WorkSize.siftedRows.first
         var taken = Duration.zero
         while true {
             let start = ContinuousClock.now
@@ -202,7 +200,7 @@ extension RowQueries {
             if let seconds, taken / .seconds(1) > seconds { throw PredicateEvaluationError.exceedsLimit(seconds) }
             guard try body(piece), piece.rowCount == count else { break }
             let bytes = max(piece.byteCount / max(piece.rowCount, 1), 1)
-            count = max(min(count * 2, Self.mostPiece, Self.pieceBytes / bytes), 1)
+            count = max(min(count * 2, WorkSize.siftedRows.most, Self.pieceBytes / bytes), 1)
         }
         // The transaction of a held version does not end after a read, so the cursor is closed here. This is sent with
         // the next statement.

@@ -7,9 +7,6 @@ struct CopyForm {
     private let entity: Int32
     private let widths: [CopiedRows.Width]
 
-    /// The fewest rows that are copied; with fewer rows the round trips of COPY take too large a part of the time.
-    static let leastRows = 5000
-
     /// Asks for the types of the table's columns, together with statements that were posted before; `nil` if only
     /// INSERT can be used.
     ///

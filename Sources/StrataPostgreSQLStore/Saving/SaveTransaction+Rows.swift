@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -106,7 +107,7 @@ extension SaveTransaction {
     }
 
     private func insert(_ indices: [Int], _ shape: WriteShape) throws {
-        if copiesRows, indices.count >= CopyForm.leastRows,
+        if copiesRows, indices.count >= WorkSize.copiedRows,
             let form = try CopyForm(of: shape, naming: naming, on: connection)
         {
             return try copy(indices, shape: shape, form: form)

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -136,17 +137,13 @@ final class SaveTransaction {
         return []
     }
 
-    /// The most rows that are sent before the locks are answered; after a conflict the server has inserted them in
-    /// vain.
-    private static let mostAhead = 1000
-
     /// Whether the new rows can be sent together with the first queries, so that the server need not wait for them.
     ///
     /// If there is a conflict, then the transaction is rolled back with them. So they must not depend on the other
     /// changes, break a constraint, or be restored rows with the keys that they had before. Behind a pooler nothing may
     /// be written before the session was examined.
     private func mayInsertAhead(_ look: Look) -> Bool {
-        (1...Self.mostAhead).contains(changes.inserted.count) && changes.deleted.isEmpty && changes.updated.isEmpty
+        (1...WorkSize.rowsAhead).contains(changes.inserted.count) && changes.deleted.isEmpty && changes.updated.isEmpty
             && derived == nil && look.findsNoHolders && !connection.isPooled
             && !changes.inserted.contains(where: StoreChanges.isRevived)
     }

@@ -262,8 +262,6 @@ final class WriteShapes: Sendable {
     private let mapping: SQLMapping
     private let inserts: [WriteShape]
     private let updates = Locked<[UpdateKey: WriteShape]>([:])
-    /// The most statements that are kept, because a program may change any set of attributes.
-    private static let most = 500
 
     init(_ mapping: SQLMapping) {
         self.mapping = mapping
@@ -281,7 +279,7 @@ final class WriteShapes: Sendable {
     func update(_ entity: EntityMapping, _ key: UpdateKey) -> WriteShape {
         updates.withLock { updates in
             if let known = updates[key] { return known }
-            if updates.count >= Self.most { updates.removeAll() }
+            if updates.count >= WorkSize.updateStatements { updates.removeAll() }
             let isConstrained = Self.isConstrained(entity, mapping)
             let shape = WriteShape(updating: entity, key, isConstrained: isConstrained, mapping.dialect.naming)
             updates[key] = shape

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPostgreSQL
 import StrataPredicates
 import StrataSQL
@@ -25,9 +26,6 @@ struct FoldedColumns {
         self.naming = naming
     }
 
-    /// The number of rows that are examined at a time.
-    private static let pieceSize = 10_000
-
     /// Finds the rows whose columns hold wrong texts: their keys, and the correct texts.
     ///
     /// - Parameters:
@@ -39,7 +37,7 @@ struct FoldedColumns {
         var last = Int64.min
         while true {
             let found = try connection.query(
-                "SELECT \(naming.key), \(names) FROM \(table.name) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT \(Self.pieceSize)",
+                "SELECT \(naming.key), \(names) FROM \(table.name) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT \(WorkSize.foldedRows)",
                 [.int8(last)]
             )
             guard found.rowCount > 0 else { return }

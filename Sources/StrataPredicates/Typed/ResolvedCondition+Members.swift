@@ -1,18 +1,17 @@
-extension ResolvedCondition {
-    /// The number of successive branches from which on a membership test is used.
-    private static let leastMembers = 16
+import StrataLocks
 
+extension ResolvedCondition {
     /// The branches of an OR, with long runs of `key == constant` for one key replaced by one membership test.
     ///
     /// A set finds a member faster. It is also necessary: SQLite compares the branches of an OR with each other, so
     /// that it takes ten seconds to prepare twenty thousand of them.
     static func gatheringMembers(_ branches: [ResolvedCondition]) -> [ResolvedCondition] {
-        guard branches.count >= leastMembers else { return branches }
+        guard branches.count >= WorkSize.listedMembers else { return branches }
         var gathered: [ResolvedCondition] = []
         var start = 0
         while start < branches.count {
             let end = endOfRun(branches, start)
-            if end - start >= leastMembers, case .comparison(let first) = branches[start] {
+            if end - start >= WorkSize.listedMembers, case .comparison(let first) = branches[start] {
                 let values = branches[start..<end].compactMap { $0.equality?.right.constantValue }
                 gathered.append(.member(first.left, PredicateValueSet(values, folding: first.folding)))
             } else {

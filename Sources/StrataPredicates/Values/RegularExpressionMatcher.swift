@@ -61,7 +61,6 @@ package struct RegularExpressionMatcher: Sendable {
     ///
     /// Without it, patterns that come from data would be compiled again and again.
     private static let cache = Locked<[Key: RegularExpressionMatcher]>([:])
-    private static let cacheLimit = 64
 
     /// The matcher for a pattern, from the cache if it is there.
     package static func cached(_ pattern: String, folding: StringFolding) throws -> RegularExpressionMatcher {
@@ -69,7 +68,7 @@ package struct RegularExpressionMatcher: Sendable {
         if let known = cache.withLock({ $0[key] }) { return known }
         let matcher = try RegularExpressionMatcher(pattern, folding: folding)
         cache.withLock { cache in
-            if cache.count >= cacheLimit { cache.removeAll(keepingCapacity: true) }
+            if cache.count >= WorkSize.regularExpressions { cache.removeAll(keepingCapacity: true) }
             cache[key] = matcher
         }
         return matcher

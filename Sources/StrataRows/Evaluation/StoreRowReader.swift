@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPredicates
 
 /// Reads the rows of any store for resolved expressions, and one by one the rows that these lead to.
@@ -12,9 +13,6 @@ package final class StoreRowReader: RowFinder {
     ///
     /// An identity has `nil` if its row is missing.
     private var known: [PredicateIdentity: Row?] = [:]
-
-    /// The most rows to keep beside those of the fetch when these are replaced.
-    private static let mostKept = 10_000
 
     /// - Parameters:
     ///   - store: The store.
@@ -32,7 +30,7 @@ package final class StoreRowReader: RowFinder {
     package func replaceRows(_ rows: [Row]) {
         given.removeAll(keepingCapacity: true)
         for row in rows { given[identity(of: row.buffer)] = row }
-        if known.count > Self.mostKept { known.removeAll() }
+        if known.count > WorkSize.evaluatedRows { known.removeAll() }
     }
 
     package func row(_ identity: PredicateIdentity, in layout: EntityLayout) throws -> Row? {

@@ -118,7 +118,7 @@ public struct RowCounter {
     public mutating func count() {
         guard let control else { return }
         pending += 1
-        if pending == 256 { tell(control) }
+        if pending == WorkSize.reportedRows { tell(control) }
     }
 
     /// Reports the last rows.

@@ -1,5 +1,6 @@
 import CoreData
 import Foundation
+import StrataLocks
 
 /// The part of a context that its objects keep alive.
 ///
@@ -14,7 +15,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     private weak var current: ModelContext?
     /// The weakly held objects, by their managed objects.
     private var models: [ObjectIdentifier: WeakModel] = [:]
-    private var purgeLimit = 1024
+    private var purgeLimit = WorkSize.searchedObjects
 
     private struct WeakModel {
         weak var model: (any PersistentModel)?
@@ -66,7 +67,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
         models[ObjectIdentifier(object)] = WeakModel(model: model)
         guard models.count > purgeLimit else { return }
         models = models.filter { $0.value.model != nil }
-        purgeLimit = max(1024, models.count * 2)
+        purgeLimit = max(WorkSize.searchedObjects, models.count * 2)
     }
 
     // MARK: - Unique values

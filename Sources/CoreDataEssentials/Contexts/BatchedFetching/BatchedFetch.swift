@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 
 /// The result of a batched fetch: the identities of the matching objects in order, whose rows are read batch by
@@ -28,10 +29,6 @@ final class BatchedFetch {
     private var unreadCount: Int
     /// The batches that the faults of an array have read and that still have their rows, in the order of reading.
     private var recentBatches: [Int] = []
-
-    /// The number of batches of an array, and of rows, that are kept at least.
-    private static let keptBatches = 8
-    private static let keptRows = 4096
 
     /// The treatment of a batch's rows.
     struct Options {
@@ -266,7 +263,7 @@ final class BatchedFetch {
     /// - Complexity: O(size of a batch).
     func letGoOfOldBatches(since batch: Int, in context: NSManagedObjectContext) {
         recentBatches.append(batch)
-        guard recentBatches.count > max(Self.keptBatches, Self.keptRows / batchSize) else { return }
+        guard recentBatches.count > max(WorkSize.keptBatches, WorkSize.keptRows / batchSize) else { return }
         let oldest = recentBatches.removeFirst()
         guard !context.retainsRegisteredObjects, storeIndexes.isEmpty, isHeldByArray(oldest, in: context) else {
             return

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPredicates
 import StrataRows
 
@@ -20,7 +21,7 @@ struct IdentityMap {
     /// The number of objects in `tables`.
     private(set) var storedCount = 0
     /// The number of objects in `tables` that causes the next search for unneeded objects.
-    private var sweepThreshold = Self.minimumSweepThreshold
+    private var sweepThreshold = WorkSize.sweptObjects
     /// The keys that `obtainPermanentIDs` gave to unsaved objects, by temporary key.
     private(set) var permanentKeys = KeyMap<Int64>()
 
@@ -44,8 +45,6 @@ struct IdentityMap {
     private(set) var lossCount = 0
     /// The number of times that the context was reset.
     private(set) var resetCount = 0
-
-    private static let minimumSweepThreshold = 4096
 
     init() {}
 
@@ -122,14 +121,14 @@ struct IdentityMap {
     mutating func subtractSwept(_ count: Int) { storedCount -= count }
 
     /// Ends a sweep; the next one is due when the number of remaining objects has doubled.
-    mutating func endSweep() { sweepThreshold = max(Self.minimumSweepThreshold, storedCount * 2) }
+    mutating func endSweep() { sweepThreshold = max(WorkSize.sweptObjects, storedCount * 2) }
 
     /// Empties the map, for a reset.
     mutating func removeAll() {
         for table in tables { table?.removeAll() }
         temporaryObjects.removeAll()
         storedCount = 0
-        sweepThreshold = Self.minimumSweepThreshold
+        sweepThreshold = WorkSize.sweptObjects
         permanentKeys = KeyMap()
         faultsOfUnsaved = []
         resetCount += 1

@@ -1,3 +1,5 @@
+import StrataLocks
+
 /// The IDs of the rows of a message, as notifications list them.
 ///
 /// Immutable; any thread may read it.
@@ -25,7 +27,7 @@ final class ChangedIDs: Sendable {
                 continue
             }
             // The table of a store is locked once for many rows, but never for long.
-            let part = rest.prefix(256).prefix { $0.store === first.store && $0.temporaryID == nil }
+            let part = rest.prefix(WorkSize.combinedIDs).prefix { $0.store === first.store && $0.temporaryID == nil }
             let rows = part.lazy.map { (key: $0.key, layout: $0.layout) }
             first.store.ids.insertIDs(of: rows, in: first.store, into: &ids)
             rest = rest[part.endIndex...]

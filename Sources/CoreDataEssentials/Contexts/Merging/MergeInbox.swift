@@ -51,9 +51,9 @@ final class MergeInbox: Sendable {
     /// The waiting messages, behind the inbox's mutex.
     private struct Waiting: Sendable {
         /// Messages that are merged only if the context follows the saves of others.
-        private var followed = CoalescingQueue(minimumLimit: 4096)
+        private var followed = CoalescingQueue(minimumLimit: WorkSize.waitingMessages)
         /// Messages that have to be merged in any case.
-        private var requested = CoalescingQueue(minimumLimit: 4096)
+        private var requested = CoalescingQueue(minimumLimit: WorkSize.waitingMessages)
         private var waiters: [CheckedContinuation<Void, Never>] = []
 
         init() {}

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataRows
 
 /// The versions of rows that a parent has accepted: it has saved or merged them itself.
@@ -16,7 +17,6 @@ struct AcceptedVersions {
 
     /// The version of a row that was deleted.
     static let gone: Int64 = -1
-    private static let limit = 8192
 
     private var recent: [RowName: Span] = [:]
     private var older: [RowName: Span] = [:]
@@ -37,7 +37,7 @@ struct AcceptedVersions {
     mutating func accept(_ name: RowName, version: Int64) { enter(name, Span(first: .min, last: version)) }
 
     private mutating func enter(_ name: RowName, _ span: Span) {
-        if recent.count >= Self.limit {
+        if recent.count >= WorkSize.acceptedVersions {
             older = recent
             recent = [:]
         }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 
 // Questions of a child to its parent. Called inside the child's scope; enters the parent's.
@@ -105,7 +106,9 @@ extension NSManagedObjectContext {
         if upward.prefetchStamp != nil {
             // Rows of an earlier fetch may be outdated. They are dropped if that is cheap. Otherwise, all faults read
             // from the parent.
-            guard identityMap.storedCount + identityMap.temporaryObjects.count <= max(1024, count * 4) else { return }
+            guard
+                identityMap.storedCount + identityMap.temporaryObjects.count <= max(WorkSize.searchedObjects, count * 4)
+            else { return }
             forEachRegistered { if $0.flags.contains(.fault) { $0.current = nil } }
         }
         upward.prefetchStamp = stamp
