@@ -352,7 +352,7 @@ check-pages: python
 # which a web server has the site, such as /strata.
 FRAMEWORK = CoreData CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores CoreDataBinaryStore \
 	CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses CoreDataOperations \
-	CoreDataReads
+	CoreDataReads CoreDataLocking
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages

@@ -98,6 +98,8 @@ let package = Package(
             name: "CoreDataClaims",
             dependencies: ["CoreDataBatches", "CoreDataEssentials", "StrataPredicates", "StrataRows"]
         ),
+        // Rows that are locked for a block of a context.
+        .target(name: "CoreDataLocking", dependencies: ["CoreDataEssentials", "StrataLocks", "StrataRows"]),
         // The base classes of stores that users write: incremental and atomic ones.
         .target(
             name: "CoreDataCustomStores",
@@ -167,9 +169,8 @@ let package = Package(
             dependencies: [
                 "CoreDataBatches", "CoreDataBinaryStore", "CoreDataClaims", "CoreDataContainer",
                 "CoreDataCustomStores", "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory",
-                "CoreDataMessages",
-                "CoreDataMigration", "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations",
-                "CoreDataReads", "StrataPredicates",
+                "CoreDataLocking", "CoreDataMessages", "CoreDataMigration", "CoreDataModelClasses",
+                "CoreDataModelFiles", "CoreDataOperations", "CoreDataReads", "StrataPredicates",
             ]
         ),
 

@@ -7,6 +7,7 @@
 @_exported import CoreDataEssentials
 @_exported import CoreDataFetchedResults
 @_exported import CoreDataHistory
+@_exported import CoreDataLocking
 @_exported import CoreDataMessages
 @_exported import CoreDataMigration
 @_exported import CoreDataModelClasses

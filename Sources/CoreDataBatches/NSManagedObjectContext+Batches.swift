@@ -29,6 +29,7 @@ extension NSManagedObjectContext {
         var done: [StoreBatch] = []
         defer { announce(done, coordinator, mergesHere) }
         for (store, batch) in parts {
+            try lockingBlock?.refuse("A batch", in: store)
             do {
                 let entity = batch.layout.predicateEntityName
                 done.append(

@@ -54,6 +54,12 @@ public let NSBatchInsertConflictingRowsErrorKey = "NSBatchInsertConflictingRowsE
 /// listed, that is if the request asks for IDs, or if changes are being followed.
 public let NSBatchChangedStoresErrorKey = "NSBatchChangedStoresErrorKey"
 
+/// The key of the user info of an error in a block that locks rows, with the IDs of the rows that it concerns.
+///
+/// The value is an array of managed object IDs, with 100 of them at most: the rows that others have locked
+/// (`managedObjectContextLocking`, 132000), or the rows whose locks have ended (`persistentStoreTimeout`, 134090).
+public let NSRowLockObjectIDsErrorKey = "NSRowLockObjectIDsErrorKey"
+
 /// The name of the entity that is wrong, in an error about a model.
 public let NSModelEntityNameErrorKey = "NSModelEntityNameErrorKey"
 

@@ -49,18 +49,24 @@ package final class MemoryEngine: InMemoryRows {
     }
 
     package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
-        try writing { contents in
-            // The new contents are made beside the old ones, so a refused save changes nothing.
-            var next = contents
-            let conflicts = next.findVersionConflicts(changes)
-            let result = next.apply(changes)
-            let broken = next.findConstraintConflicts(changes, result.insertedKeys)
-            guard conflicts.isEmpty, broken.isEmpty else { return conflicts + broken }
-            // Until here the rows belong to the context; from now on they are never changed.
-            didCommit(result)
-            contents = next
-            return []
-        }
+        try writing { Self.save(changes, in: &$0, didCommit: didCommit) }
+    }
+
+    private static func save(
+        _ changes: StoreChanges,
+        in contents: inout InMemoryContents,
+        didCommit: (StoreSaveResult) -> Void
+    ) -> [StoreConflict] {
+        // The new contents are made beside the old ones, so a refused save changes nothing.
+        var next = contents
+        let conflicts = next.findVersionConflicts(changes)
+        let result = next.apply(changes)
+        let broken = next.findConstraintConflicts(changes, result.insertedKeys)
+        guard conflicts.isEmpty, broken.isEmpty else { return conflicts + broken }
+        // Until here the rows belong to the context; from now on they are never changed.
+        didCommit(result)
+        contents = next
+        return []
     }
 
     package var takesBatches: Bool { true }
@@ -88,6 +94,24 @@ package final class MemoryEngine: InMemoryRows {
             try body()
             isRetired.store(true, ordering: .relaxed)
         }
+    }
+
+    // MARK: - Locking rows
+
+    /// Takes the turn to write for a block that locks rows.
+    func beginTurn(for holder: AnyObject & Sendable, timeout: Double, cancellation: Cancellation) throws -> Bool {
+        guard turn.take(for: holder, timeout: timeout, cancellation: cancellation) else { return false }
+        guard isRetired.load(ordering: .relaxed) else { return true }
+        turn.giveBack()
+        throw closedError
+    }
+
+    /// Ends the turn of a block that locks rows.
+    func endTurn() { turn.giveBack() }
+
+    /// Saves in the turn of a block that locks rows.
+    func saveInTurn(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) -> [StoreConflict] {
+        contents.withLock { Self.save(changes, in: &$0, didCommit: didCommit) }
     }
 
     private func writing<R: Sendable>(_ body: (inout InMemoryContents) throws -> R) throws -> R {

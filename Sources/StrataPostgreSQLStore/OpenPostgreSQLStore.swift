@@ -78,6 +78,8 @@ final class OpenPostgreSQLStore: Sendable {
     let shapes: WriteShapes
     let places: PlacesByEntity
     let versions: PinnedPostgreSQLVersions
+    /// The blocks that may lock rows at a time; each has a session of its own.
+    let lockingBlocks: FairSemaphore
     /// The derived attributes; `nil` if the model has none.
     let derived: DerivedPlan?
     /// The metadata that was found, or made.
@@ -126,6 +128,7 @@ final class OpenPostgreSQLStore: Sendable {
         shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
         versions = PinnedPostgreSQLVersions(most: request.pinnedVersions.most)
+        lockingBlocks = FairSemaphore(permits: pool.size)
         derived = DerivedPlan(mapping)
         pool.onFailover { [weak self] in
             guard let self else { return }

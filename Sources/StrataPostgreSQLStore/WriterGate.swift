@@ -20,6 +20,15 @@ final class WriterGate: Sendable {
     ///
     /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than `timeout` seconds.
     func asWriter<R>(timeout: Double, _ body: () throws -> R) throws -> R {
+        try enter(timeout: timeout)
+        defer { leave() }
+        return try body()
+    }
+
+    /// Enters as a writer, until ``leave()``, once no thread has the store for itself.
+    ///
+    /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than `timeout` seconds.
+    func enter(timeout: Double) throws {
         try wait(timeout) {
             state.withLock { state in
                 guard !state.isClosed else { return false }
@@ -27,9 +36,10 @@ final class WriterGate: Sendable {
                 return true
             }
         }
-        defer { state.withLock { $0.writers -= 1 } }
-        return try body()
     }
+
+    /// Leaves the gate; any thread may call it.
+    func leave() { state.withLock { $0.writers -= 1 } }
 
     /// Runs `body` while no writer of this process is at work.
     ///

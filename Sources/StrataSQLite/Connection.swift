@@ -251,6 +251,13 @@ package final class Connection: @unchecked Sendable {
         self.tracer = tracer
     }
 
+    /// Runs `body`, whose statements `cancellation` can stop; afterwards nothing can stop statements.
+    package func cancellable<R>(by cancellation: Cancellation?, _ body: () throws -> R) rethrows -> R {
+        setCancellation(cancellation)
+        defer { setCancellation(nil) }
+        return try body()
+    }
+
     /// Lets `cancellation` stop the statements of this connection; `nil` ends that.
     func setCancellation(_ cancellation: Cancellation?) {
         guard let cancellation else {

@@ -31,6 +31,22 @@ package struct WriteLease: ~Copyable {
 
     /// Undoes the changes now rather than at the end of the scope.
     package consuming func rollBack() {}
+
+    /// Goes on as if the lease had been asked for without a time-out and a cancellation.
+    package borrowing func forgetLimits() {
+        connection.setCancellation(nil)
+        connection.busyWait.timeout = pool.options.timeout
+    }
+}
+
+extension WriteLease? {
+    /// Commits the lease, which is used up; see ``WriteLease/commit(beforeNextWriter:)``.
+    package mutating func commit(_ beforeNextWriter: () -> Void) throws(SQLiteError) {
+        guard let lease = take() else {
+            throw SQLiteError(code: .misuse, message: "the transaction has ended", operation: .commit)
+        }
+        try lease.commit(beforeNextWriter: beforeNextWriter)
+    }
 }
 
 extension ConnectionPool {

@@ -352,47 +352,98 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
 
     package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
         let file = try openFile()
-        guard !isReadOnly else {
-            throw CocoaError.described(
-                .persistentStoreSave,
-                userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
-            )
-        }
+        try requireWritable(file)
         let start = OperationTally.startTiming()
         defer { stopTiming(start, file) }
         return try SQLiteBoundary.run(.saving, at: file.url, for: changes.contextName) {
-            let lease = try file.pool.writer()
-            addWait(lease)
-            try requireNotRetired()
-            try file.modelGuard.requireSame(lease.connection)
-            try requireNoOtherHistory(of: file, lease.connection)
+            let lease = try beginWriting(to: file)
             if let kept = changes.keptKeys { setBaseline(above: kept, in: file.mapping) }
-            let transaction = SaveTransaction(changes, in: file, on: lease.connection)
-            var hasWrittenMetadata = false
+            let written = try write(changes, to: file, on: lease.connection)
+            guard written.conflicts.isEmpty else { return written.conflicts }
             do {
-                try FaultPoint.saveBegan.reach()
-                let conflicts = try transaction.run()
-                guard conflicts.isEmpty else {
-                    transaction.files.abandon()
-                    return conflicts
-                }
-                hasWrittenMetadata = try writeNewMetadata(on: lease.connection)
-                var result = transaction.result
-                let number = transaction.history?.number
-                result.historyNumber = number
-                try FaultPoint.saveWritten.reach()
-                try transaction.files.willCommit(lease.connection)
                 try lease.commit {
-                    if let number { addOwnTransaction(number) }
-                    didCommit(result)
+                    noteCommit(of: written)
+                    didCommit(written.result)
                 }
             } catch {
-                if hasWrittenMetadata { keepMetadataUnwritten() }
-                transaction.files.abandon()
+                abandon(written)
                 throw error
             }
-            transaction.files.didCommit()
+            written.files.didCommit()
             return []
         }
+    }
+
+    func requireWritable(_ file: OpenSQLiteStore) throws {
+        guard isReadOnly else { return }
+        throw CocoaError.described(
+            .persistentStoreSave,
+            userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
+        )
+    }
+
+    /// Begins a transaction that writes rows.
+    func beginWriting(
+        to file: OpenSQLiteStore,
+        timeout: Double? = nil,
+        cancellation: Cancellation? = nil
+    ) throws -> WriteLease {
+        let lease = try file.pool.writer(timeout: timeout, cancellation: cancellation)
+        addWait(lease)
+        try requireNotRetired()
+        try file.modelGuard.requireSame(lease.connection)
+        try requireNoOtherHistory(of: file, lease.connection)
+        return lease
+    }
+
+    /// A save that is written and not yet committed.
+    struct WrittenSave {
+        /// The conflicts; if there are any, then the caller takes back what was written.
+        let conflicts: [StoreConflict]
+        let result: StoreSaveResult
+        let files: FileChanges
+        fileprivate let hasMetadata: Bool
+    }
+
+    /// Writes all changes in the transaction that has begun.
+    ///
+    /// If the caller cannot commit them, then it calls ``abandon(_:)``.
+    func write(_ changes: StoreChanges, to file: OpenSQLiteStore, on connection: Connection) throws -> WrittenSave {
+        let transaction = SaveTransaction(changes, in: file, on: connection)
+        var hasMetadata = false
+        do {
+            try FaultPoint.saveBegan.reach()
+            let conflicts = try transaction.run()
+            var result = transaction.result
+            if conflicts.isEmpty {
+                hasMetadata = try writeNewMetadata(on: connection)
+                result.historyNumber = transaction.history?.number
+                try FaultPoint.saveWritten.reach()
+                try transaction.files.willCommit(connection)
+            } else {
+                transaction.files.abandon()
+            }
+            return WrittenSave(
+                conflicts: conflicts,
+                result: result,
+                files: transaction.files,
+                hasMetadata: hasMetadata
+            )
+        } catch {
+            if hasMetadata { keepMetadataUnwritten() }
+            transaction.files.abandon()
+            throw error
+        }
+    }
+
+    /// Notes the history transaction of a save as this engine's own, as part of its commit.
+    func noteCommit(of written: WrittenSave) {
+        if let number = written.result.historyNumber { addOwnTransaction(number) }
+    }
+
+    /// Takes back what a save has changed beside the database, because it was not committed.
+    func abandon(_ written: WrittenSave) {
+        if written.hasMetadata { keepMetadataUnwritten() }
+        written.files.abandon()
     }
 }

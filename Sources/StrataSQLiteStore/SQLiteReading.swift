@@ -121,10 +121,20 @@ struct SQLiteReading: Sendable {
     let file: OpenSQLiteStore
     /// The held version; `nil` for the newest.
     private let snapshot: PinnedSnapshot?
+    /// The connection of a write transaction that is open; `nil` to take one from the pool.
+    private let writer: Connection?
 
     init(_ file: OpenSQLiteStore, at snapshot: PinnedSnapshot? = nil) {
         self.file = file
         self.snapshot = snapshot
+        writer = nil
+    }
+
+    /// Reads inside a write transaction that the calling thread has.
+    init(_ file: OpenSQLiteStore, inTransactionOf writer: Connection) {
+        self.file = file
+        self.writer = writer
+        snapshot = nil
     }
 
     /// Whether it reads the newest commit, and no held version.
@@ -226,6 +236,8 @@ struct SQLiteReading: Sendable {
     ) throws -> R {
         // A held version stays readable.
         if let snapshot { return try snapshot.read(cancellation: cancellation, body) }
+        // While the transaction is open, no backup can be put back.
+        if let writer { return try writer.cancellable(by: cancellation) { try body(writer) } }
         let guardian = file.modelGuard
         try guardian.requireKnown()
         return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) { connection in

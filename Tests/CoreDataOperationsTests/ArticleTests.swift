@@ -9,10 +9,9 @@ import Testing
 struct ArticleTests {
     /// The pages of Docs/ that show Swift.
     private static let pages = [
-        "AsynchronousFetches", "Batches", "Diagnostics", "Fetching", "FollowingChanges", "History", "Instruments",
-        "Migration",
-        "Models",
-        "Operating", "Porting", "PostgreSQL", "Saving", "Swift6", "Testing", "Trees",
+        "AsynchronousFetches", "Batches", "Concurrency", "Diagnostics", "Fetching", "FollowingChanges", "History",
+        "Instruments", "Migration", "Models", "Operating", "Porting", "PostgreSQL", "Saving", "Swift6", "Testing",
+        "Trees",
     ]
 
     @Test func `no page with Swift in it is left out`() throws {
@@ -54,10 +53,9 @@ struct ArticleTests {
         let examples = try ShownCode.comments(
             in: [
                 "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
-                "CoreDataCustomStores",
-                "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
-                "CoreDataFetchedResults",
-                "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
+                "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory",
+                "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
+                "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
                 "StrataPredicates", "StrataKeys",
             ]
         )

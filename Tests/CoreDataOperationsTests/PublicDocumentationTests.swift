@@ -7,11 +7,9 @@ import Testing
 struct PublicDocumentationTests {
     /// The targets whose declarations clients of the products see.
     private static let targets = [
-        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
-        "CoreDataCustomStores",
-        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults",
-        "CoreDataMigration",
-        "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
+        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims", "CoreDataLocking",
+        "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
+        "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
         "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys",
     ]
 

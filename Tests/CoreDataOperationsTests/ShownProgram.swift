@@ -67,10 +67,9 @@ enum ShownProgram {
     /// The modules from which a program that uses the framework is linked.
     private static let modules = [
         "SwiftData", "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
-        "CoreDataCustomStores",
-        "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults",
-        "CoreDataMigration",
-        "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads", "StrataArchives",
+        "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages",
+        "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses",
+        "CoreDataOperations", "CoreDataReads", "StrataArchives",
         "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
         "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",
     ]

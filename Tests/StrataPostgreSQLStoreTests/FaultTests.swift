@@ -106,6 +106,54 @@ struct FaultTests {
         try expectEqual(stack.count("Rome"), 1)
     }
 
+    @Test func `a save of a block that locks rows is not made again on another session`() throws {
+        let stack = try FaultyStack()
+        stack.insert("Rome")
+        try stack.save()
+        let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+        request.rowLock = RowLock(.update)
+        func rename(_ name: String) throws {
+            try stack.context.performAndWait(locking: .seconds(30)) {
+                try stack.context.fetch(request).first?.setValue(name, forKey: "name")
+                try stack.context.save()
+            }
+        }
+        // The locks are lost with the session.
+        stack.proxy.arm(.cutBefore)
+        let error = expectThrows(CocoaError.self) { try rename("Roma") }
+        expect(stack.proxy.hasStruck)
+        expectEqual(error?.code, .persistentStoreSave)
+        try expectEqual(stack.count("Roma"), 0)
+        stack.context.performAndWait {
+            expect(stack.context.hasChanges)
+            stack.context.rollback()
+        }
+        // The server has committed, and says so when it is asked again.
+        stack.proxy.arm(.cutAfter)
+        try rename("Romulus")
+        expect(stack.proxy.hasStruck)
+        try expectEqual(stack.count("Romulus"), 1)
+    }
+
+    @Test func `a save of a block whose end cannot be found out says so, as any other save does`() throws {
+        let stack = try FaultyStack(timeout: 1)
+        stack.insert("Rome")
+        try stack.save()
+        let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+        request.rowLock = RowLock(.update)
+        let error = expectThrows(CocoaError.self) {
+            try stack.context.performAndWait(locking: .seconds(60)) {
+                try stack.context.fetch(request).first?.setValue("Roma", forKey: "name")
+                stack.proxy.closesWithFault.withLock { $0 = true }
+                stack.proxy.arm(.cutAfter)
+                try stack.context.save()
+            }
+        }
+        expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID, "\(String(describing: error))")
+        try expectEqual(stack.count("Roma"), 1)
+        expect(stack.context.performAndWait { stack.context.hasChanges })
+    }
+
     @Test func `a save that the network swallows is made again after the time-out, when its session is ended`() throws {
         let stack = try FaultyStack(timeout: 1)
         stack.insert("Rome")

@@ -144,6 +144,33 @@ struct PoolerTests {
         )
     }
 
+    @Test func `blocks lock rows through a pooler`() throws {
+        let pooler = try Pooler()
+        let stack = try ServerStack(pooler.url)
+        try stack.insert("Rome")
+        let errands = (0..<3).map { _ in
+            let context = stack.context()
+            return Errand {
+                for _ in 0..<5 {
+                    try context.performAndWait(locking: .seconds(60)) {
+                        let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+                        request.rowLock = RowLock(.update)
+                        let city = try require(context.fetch(request).first)
+                        city.setValue((city.value(forKey: "population") as? Int ?? 0) + 1, forKey: "population")
+                        try context.save()
+                    }
+                }
+            }
+        }
+        for errand in errands { try errand.wait() }
+        try expectEqual(pooler.direct().query("SELECT population::bigint FROM city").firstInt64, 15)
+        // The session keeps nothing of the wait for locks.
+        let stranger = try Connection.open(try ConnectionTarget(pooler.url), timeout: 30)
+        for setting in ["lock_timeout", "idle_in_transaction_session_timeout"] {
+            try expectEqual(stranger.command("SHOW \(setting)")[0].string(0), "0")
+        }
+    }
+
     @Test func `a version that a context is pinned to stays as it was`() throws {
         let pooler = try Pooler()
         let stack = try ServerStack(pooler.url)

@@ -68,6 +68,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// It is unmanaged, so that frequent use counts no references.
     final private(set) var instrumentation: Unmanaged<Instrumentation>?
+    /// The block that runs and may lock rows; `nil` if it may not.
+    package final var lockingBlock: (any LockingBlock)?
     /// The watch of the reads of the block that runs; `nil` if it is not watched.
     @exclusivity(unchecked) package final var blockWatch: (any ReadWatch)?
     /// The property that is being read, while a block is watched.

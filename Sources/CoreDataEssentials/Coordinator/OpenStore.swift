@@ -260,7 +260,14 @@ extension OpenStore {
             if conflicts.isEmpty { custom.hasNewMetadata = false }
             return conflicts
         }
-        return try naming { try rows.save(changes, didCommit: didCommit) }
+        return try naming {
+            if let block = context.lockingBlock,
+                let conflicts = try block.save(changes, to: self, didCommit: didCommit)
+            {
+                return conflicts
+            }
+            return try rows.save(changes, didCommit: didCommit)
+        }
     }
 
     /// Carries out a batch; see ``RowStore/execute(_:didCommit:)``.

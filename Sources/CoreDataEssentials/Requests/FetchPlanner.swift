@@ -17,10 +17,19 @@ package struct FetchPlanner {
 
     /// The plan of a fetch for a store.
     ///
+    /// - Parameters:
+    ///   - specification: The request.
+    ///   - locksRows: Whether the caller locks the rows if the request says so.
+    /// - Returns: The plan.
     /// - Throws: `persistentStoreOperation` (134070) for an entity, a key path or a comparison that makes no sense, with a
     ///   text that names it.
-    package func plan(_ specification: FetchSpecification) throws -> FetchPlan {
+    package func plan(_ specification: FetchSpecification, locksRows: Bool = false) throws -> FetchPlan {
         let entity = try entity(of: specification)
+        guard specification.rowLocking == nil || locksRows else {
+            throw Self.refused(
+                "A request of \(entity.name ?? "") with a rowLock is answered only by fetch(_:), for objects, and inside perform(locking:_:) or performAndWait(locking:_:) of the same context."
+            )
+        }
         let layout = entity.layout
         guard specification.fetchLimit >= 0, specification.fetchOffset >= 0 else {
             throw Self.refused("fetchLimit and fetchOffset of a fetch of \(entity.name ?? "") may not be negative.")

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// The contents of a fetch request, without the type of its results.
 ///
@@ -30,6 +31,8 @@ package struct FetchSpecification {
     package var propertiesToGroupBy: [Any]?
     package var havingPredicate: NSPredicate?
     package var evaluationTimeLimit: TimeInterval?
+    /// The lock that the fetch takes on the rows that it finds; `nil` for none.
+    package var rowLocking: RowLocking?
 
     /// Makes an empty specification.
     package init() {}

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// A query for objects of an entity, with the order and the form of the results.
 ///
@@ -191,6 +192,12 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     open var evaluationTimeLimit: TimeInterval? {
         get { specification.evaluationTimeLimit }
         set { change { $0.evaluationTimeLimit = newValue } }
+    }
+
+    /// The lock that the fetch takes on the rows that it finds; see `rowLock`.
+    package final var rowLocking: RowLocking? {
+        get { specification.rowLocking }
+        set { change { $0.rowLocking = newValue } }
     }
 
     // MARK: - The form of the results

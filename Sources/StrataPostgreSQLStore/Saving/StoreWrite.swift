@@ -71,13 +71,20 @@ struct TransactionAttempt {
 ///                                        if it was lost                         if the server gave     ask what has
 ///                                                                               way to others          become of it
 ///
-/// A value lives for one call of ``PostgreSQLEngine/save(_:didCommit:)`` or ``PostgreSQLEngine/execute(_:didCommit:)``.
+/// In a block that locks rows, the transaction and its connection are there already, and a savepoint takes the place of
+/// the beginning. If the connection is lost then, so are the locks, and there is no other attempt.
+///
+/// A value lives for one call of ``PostgreSQLEngine/save(_:didCommit:)``, ``PostgreSQLEngine/execute(_:didCommit:)`` or
+/// ``LockingPostgreSQLTransaction/save(_:didCommit:)``.
 struct StoreWrite<Work: RepeatableWork> {
     private let engine: PostgreSQLEngine
     private let database: OpenPostgreSQLStore
     /// The identifier of the transaction in the history.
     private let identifier = UUID.random()
     private var work: Work
+    /// The savepoint to which a failed attempt goes back, in a transaction that others have begun; `nil` if each attempt
+    /// is a transaction.
+    private var savepoint: String?
 
     init(of work: Work, by engine: PostgreSQLEngine, to database: OpenPostgreSQLStore) {
         self.work = work
@@ -92,13 +99,48 @@ struct StoreWrite<Work: RepeatableWork> {
     /// - Throws: The errors of the work; `persistentStoreTimeout` (134090); ``SaveInDoubt`` if it cannot be found out
     ///   whether the transaction was committed.
     mutating func run(didCommit: (Work.Result) -> Void) throws -> Work.Answer {
-        do {
-            return try engine.asWriter(to: database) { try runOnConnection(didCommit) }
-        } catch let doubt as SaveInDoubt {
+        try noticingDoubt { try engine.asWriter(to: database) { try runOnConnection(didCommit) } }
+    }
+
+    /// Carries out the work in a transaction that is open, and commits it.
+    ///
+    /// After a refusal or an error, the transaction goes on as if the work had not begun, if the server permits that.
+    ///
+    /// - Parameters:
+    ///   - connection: The connection of the transaction, whose user is in the gate of the writers.
+    ///   - didCommit: Called once the transaction is durable.
+    /// - Returns: The answer of the work.
+    /// - Throws: The errors of ``run(didCommit:)``.
+    mutating func run(inTransactionOf connection: Connection, didCommit: (Work.Result) -> Void) throws -> Work.Answer {
+        let savepoint = "strata_locking"
+        self.savepoint = savepoint
+        return try noticingDoubt {
+            try PostgreSQLBoundary.run(.saving, at: database.place) {
+                try connection.command("SAVEPOINT \(savepoint)")
+                do {
+                    try work.prepare(database, on: connection)
+                    return try runInAttempts(on: connection, didCommit)
+                } catch {
+                    if !connection.isBroken, !connection.isIdle { try? takeBack(on: connection) }
+                    throw error
+                }
+            }
+        }
+    }
+
+    private func noticingDoubt<R>(_ body: () throws -> R) throws -> R {
+        do { return try body() } catch let doubt as SaveInDoubt {
             engine.ownTransactions.withLock { $0.forget(doubt.identifier) }
             engine.addChangesOfOthers()
             throw doubt
         }
+    }
+
+    /// Takes back what an attempt has done.
+    private func takeBack(on connection: Connection) throws {
+        guard let savepoint else { return try connection.rollback() }
+        if connection.hasPosted { try? connection.readPostedAnswers() }
+        try connection.command("ROLLBACK TO SAVEPOINT \(savepoint)")
     }
 
     // MARK: - Connections
@@ -155,7 +197,7 @@ struct StoreWrite<Work: RepeatableWork> {
         guard attempt.maySucceed(after: error, isKeyTaken: isKeyTaken), .now < end, !connection.isBroken else {
             throw error.explained
         }
-        try connection.rollback()
+        try takeBack(on: connection)
         if error.isStale { connection.forgetPrepared() }
         if isKeyTaken { database.keys.forget() }
         attempt.needsKeys = isKeyTaken
@@ -176,7 +218,7 @@ struct StoreWrite<Work: RepeatableWork> {
         case .refused(let answer):
             // The conflicting rows are read again anyway. A history reports the other changes a little later.
             engine.addChangesOfOthers(database.recordsHistory ? ChangedRows() : nil)
-            try connection.rollback()
+            try takeBack(on: connection)
             return answer
         case .written(let answer, let result, let isRecorded, let witness):
             if isRecorded { engine.ownTransactions.withLock { $0.add(identifier) } }
@@ -185,7 +227,7 @@ struct StoreWrite<Work: RepeatableWork> {
             // Without a history, the last column shows whether another process has begun one (`Beginning.history`).
             if !recordsHistory, numbers.rowCount > 0, numbers[0].int64(numbers.columnCount - 1) != 0 {
                 database.recordHistory()
-                try connection.rollback()
+                try takeBack(on: connection)
                 return nil
             }
             let mark = CommitMark(
@@ -204,7 +246,7 @@ struct StoreWrite<Work: RepeatableWork> {
     }
 
     private func begin(on connection: Connection, recordsHistory: Bool) throws -> PostedStatement {
-        try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
+        if savepoint == nil { try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED") }
         let begun = try connection.post(
             Beginning.statement(looksUpKeys: work.looksUpKeys, recordsHistory: recordsHistory)
         )

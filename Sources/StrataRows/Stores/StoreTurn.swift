@@ -10,6 +10,8 @@ import StrataLocks
 /// the call (see ``ConfinementScope``) and not to the thread.
 package final class StoreTurn: Sendable {
     private let semaphore = FairSemaphore(permits: 1)
+    /// The scope of the block that has the turn without being called by ``take(_:)``; `nil` if there is none.
+    private let holder = Locked<(AnyObject & Sendable)?>(nil)
     /// The longest wait, in seconds.
     private let timeout: Double
 
@@ -44,16 +46,43 @@ package final class StoreTurn: Sendable {
     /// - Throws: `persistentStoreTimeout` (134090) at once if the caller has the turn already, because the wait would
     ///   not end.
     package func takeAlone<T>(_ body: () throws -> T) throws -> T {
-        guard !ConfinementScope.contains(self) else {
+        guard !ConfinementScope.contains(self), !isHeldHere else {
             throw CocoaError.described(
                 .persistentStoreTimeout,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The store is being written to by the very call that this one is made in, such as a batch insert whose progress is told. Write when that has returned."
+                        "The store is being written to by the very call that this one is made in, such as a batch insert whose progress is told, or a block that has locked rows. Write when that has returned."
                 ]
             )
         }
         return try take(body)
+    }
+
+    /// Whether the caller is in the scope of a block that has the turn.
+    private var isHeldHere: Bool { holder.withLock { $0 }.map { ConfinementScope.contains($0) } ?? false }
+
+    // MARK: - For a block
+
+    /// Takes the turn for a block, until ``giveBack()``.
+    ///
+    /// - Parameters:
+    ///   - holder: The scope of the block.
+    ///   - timeout: The most seconds to wait.
+    ///   - cancellation: Ends the wait.
+    /// - Returns: Whether the block has the turn.
+    package func take(for holder: AnyObject & Sendable, timeout: Double, cancellation: Cancellation) -> Bool {
+        // A block that is inside the block which has the turn would wait for itself.
+        guard !isHeldHere, !ConfinementScope.contains(self),
+            case .acquired = semaphore.acquire(timeout: timeout, cancellation: cancellation)
+        else { return false }
+        self.holder.withLock { $0 = holder }
+        return true
+    }
+
+    /// Ends the turn of a block; any thread may call it, once.
+    package func giveBack() {
+        holder.withLock { $0 = nil }
+        semaphore.release()
     }
 
     /// Runs `body` if no other caller uses the store, without waiting.

@@ -51,7 +51,9 @@ package struct ContextFetch {
         self.prepared = prepared
         quiet = nil
         self.specification = specification
-        plan = try context.fetchPlanner().plan(specification)
+        let locksRows = specification.resultType == .managedObjectResultType && prepared == nil
+        plan = try context.fetchPlanner()
+            .plan(specification, locksRows: locksRows && context.lockingBlock != nil)
         stores = try context.storesToAsk(plan, affected)
         overlay = PendingOverlay(
             context: context,
@@ -67,12 +69,46 @@ package struct ContextFetch {
         // Mistakes in the request are refused before anything is read.
         try context.requireClasses(for: plan)
         let prefetches = try self.prefetches
+        if let locking = specification.rowLocking { return try lockedObjects(locking, prefetches) }
         let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
         if isReadInBatches {
             return try objects(of: batched(defaultSize: 0), prefetches)
         }
         let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
         try context.prefetch(prefetches, of: found, PrefetchReads(prepared))
+        return found
+    }
+
+    /// The objects of rows that are locked from now on, with the newest values.
+    ///
+    /// Unsaved changes do not count in the answer. An object that has some keeps the row on which they are based, so
+    /// that a save finds out if another context has changed the row before it was locked.
+    private func lockedObjects(_ locking: RowLocking, _ prefetches: [PrefetchStep]) throws -> [NSManagedObject] {
+        guard let block = context.lockingBlock, context.pinnedVersion.generation == nil, stores.count == 1 else {
+            throw FetchPlanner.refused(
+                context.pinnedVersion.generation != nil
+                    ? "\(context.describedName) is pinned, and locked rows are the newest ones. Unpin it before it locks rows."
+                    : "Rows of one store are locked at a time, and \(stores.count) stores may hold \(plan.layout.name). Name one of them in affectedStores."
+            )
+        }
+        let store = stores[0]
+        try context.willRead(announced)
+        let rows = try block.rows(for: plan.asked(ofStore: store.number), locking, in: store)
+        // No other writer changes the rows from now on, so they are as new as anything that the cache has received.
+        let read = store.cache.beginAccess()
+        let commits = store.cache.commits
+        var offered = rows
+        store.offer(&offered, root: plan.layout.rootNumber, read: read)
+        store.cache.endAccess(read)
+        let found = context.uniqued(
+            rows,
+            from: store,
+            commits: commits,
+            asFaults: specification.returnsObjectsAsFaults,
+            refreshes: true,
+            sparesChanged: true
+        ).filter { !$0.isDeleted }
+        try context.prefetch(prefetches, of: found, PrefetchReads(nil))
         return found
     }
 
@@ -112,6 +148,11 @@ package struct ContextFetch {
     /// - Returns: The fetch; no row is read unless the objects have to be put in order.
     /// - Throws: The errors of ``objects()``.
     func batched(defaultSize: Int) throws -> BatchedFetch {
+        guard specification.rowLocking == nil else {
+            throw FetchPlanner.refused(
+                "A request with a rowLock is read by fetch(_:), which locks all of its rows at once."
+            )
+        }
         try context.requireClasses(for: plan)
         let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
         let options = BatchedFetch.Options(
@@ -180,6 +221,11 @@ package struct ContextFetch {
     }
 
     func count() throws -> Int {
+        guard specification.rowLocking == nil else {
+            throw FetchPlanner.refused(
+                "A request with a rowLock locks the rows that fetch(_:) returns; it counts none."
+            )
+        }
         if let overlay {
             if overlay.mustEvaluateAll { return try unbatchedObjects().count }
             var all = try overlay.matchingCount

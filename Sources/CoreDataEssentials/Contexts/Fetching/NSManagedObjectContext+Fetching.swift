@@ -39,6 +39,7 @@ extension NSManagedObjectContext {
     ) throws -> [T] {
         assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
+        try lockingBlock?.requireTime()
         return try inChain {
             // The rounds of an asynchronous fetch are reported by that fetch.
             guard prepared == nil else {
@@ -96,6 +97,7 @@ extension NSManagedObjectContext {
         registerClass(T.self, of: request.specification)
         assertCurrent(#function)
         let specification = request.specification
+        try lockingBlock?.requireTime()
         return try inChain {
             try measured(.fetch, entity: specification.entityName, rows: { $0 }) {
                 try followingMoves { try count(specification, from: request.affectedStores, prepared: nil) }

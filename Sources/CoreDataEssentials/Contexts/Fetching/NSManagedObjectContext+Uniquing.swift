@@ -10,13 +10,15 @@ extension NSManagedObjectContext {
     ///   - commits: The store's commit count before the rows were read.
     ///   - asFaults: Whether new objects stay faults until a property is read.
     ///   - refreshes: Whether known objects take the newly read values; unsaved changes stay on top.
+    ///   - sparesChanged: Whether objects with unsaved changes keep the row on which these are based all the same.
     /// - Returns: One object for each row, except for objects whose deletion is newer than the row.
     final func uniqued(
         _ rows: [Row],
         from store: OpenStore,
         commits: UInt64,
         asFaults: Bool,
-        refreshes: Bool
+        refreshes: Bool,
+        sparesChanged: Bool = false
     ) -> [NSManagedObject] {
         guard let first = rows.first else { return [] }
         let storeIndex = Int32(store.index)
@@ -57,7 +59,7 @@ extension NSManagedObjectContext {
                 } else if object.flags.contains(.fault) {
                     object.current = row
                     if !asFaults { object.realise(row) }
-                } else if refreshes {
+                } else if refreshes, !sparesChanged || !object.hasChanges {
                     object.rebase(onto: row)
                 }
                 result.append(object)

@@ -135,7 +135,7 @@ extension NSManagedObjectContext {
         registered(key: reference.key, layout: layout(of: reference), storeIndex: max(0, owner.storeIndex))
     }
 
-    final func layout(of reference: ObjectReference) -> EntityLayout {
+    package final func layout(of reference: ObjectReference) -> EntityLayout {
         let layouts = model.layouts
         // The number came from our own model, or the store that read it has checked it.
         return layouts[reference.entity - 1]

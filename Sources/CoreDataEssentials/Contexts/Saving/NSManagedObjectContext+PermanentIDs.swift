@@ -14,8 +14,8 @@ extension NSManagedObjectContext {
     /// ```
     ///
     /// - Parameter objects: Objects of this context; those whose IDs are permanent are ignored.
-    /// - Throws: An error of the store; `persistentStoreOperation` (134070) if no open store can hold an object. In
-    ///   both cases nothing has changed.
+    /// - Throws: An error of the store; `persistentStoreOperation` (134070) if no open store can hold an object, and
+    ///   inside a block that has locked rows of the store. In all cases nothing has changed.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)
         try ConfinementScope.enter(self) {
@@ -57,6 +57,7 @@ extension NSManagedObjectContext {
                     ]
                 ).marked(.environment)
             }
+            try lockingBlock?.refuse("obtainPermanentIDs(for:)", in: store)
             do {
                 reserved.append((store, objects, try store.keys(for: objects)))
             } catch {
