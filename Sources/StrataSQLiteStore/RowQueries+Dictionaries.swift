@@ -11,16 +11,28 @@ extension RowQueries {
         let fetch = statement(query, plan)
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
-        var results = FetchedValues(width: query.columns.count)
+        var values: [FetchedValue] = []
         var counter = RowCounter(plan.rows.control)
-        while try statement.step() {
-            for column in query.columns {
-                results.append(try value(of: column, in: statement, storeNumber: plan.rows.storeNumber))
+        // Columns of the usual kind are told apart once, so that the loop over the rows counts no references.
+        let plain = query.columns.compactMap { column -> (position: Int, type: ResolvedType)? in
+            guard case .value(let position, let type) = column else { return nil }
+            return (position, type)
+        }
+        if plain.count == query.columns.count {
+            while try statement.step() {
+                for (position, type) in plain { values.append(.plain(PredicateValue(statement[position], type))) }
+                counter.count()
             }
-            counter.count()
+        } else {
+            while try statement.step() {
+                for column in query.columns {
+                    values.append(try value(of: column, in: statement, storeNumber: plan.rows.storeNumber))
+                }
+                counter.count()
+            }
         }
         counter.finish()
-        return results
+        return FetchedValues(width: query.columns.count, values: values)
     }
 
     /// The number of dictionary results of a fetch.

@@ -23,6 +23,32 @@ struct RowCacheTests {
         cache.endAccess(save)
     }
 
+    @Test func `a look-up that finds no row is a read, until the row comes`() {
+        guard case .access(let read) = cache.rowOrAccess(1, root: root) else {
+            Issue.record("There is no row yet.")
+            return
+        }
+        cache.invalidate([1], root: root)
+        var late = row(1, 2)
+        cache.offer(&late, root: root, ending: read)
+        expectEqual(version, nil)
+
+        guard case .access(let second) = cache.rowOrAccess(1, root: root) else {
+            Issue.record("The row was not to stay.")
+            return
+        }
+        var new = row(1, 3)
+        cache.offer(&new, root: root, ending: second)
+        expectEqual(version, 3)
+        guard case .row(let found) = cache.rowOrAccess(1, root: root) else {
+            Issue.record("The row is there.")
+            return
+        }
+        expectEqual(found.version, 3)
+        expectEqual(cache.use.hits, 2)
+        expectEqual(cache.use.misses, 3)
+    }
+
     //     A: update 2 → 3, commits       tells
     //     B:                delete 3, commits, tells
     @Test func `a row that was deleted does not come back with the news of the update before`() {

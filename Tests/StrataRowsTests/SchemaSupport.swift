@@ -36,6 +36,13 @@ enum Schemas {
         return Schema([animal, cat, dog, person], configurations: ["people": [4]])
     }()
 
+    /// One entity, `Text`, with texts of these names.
+    static func texts(_ names: [String]) -> Schema {
+        var text = EntityDefinition(name: "Text", companion: description)
+        text.properties = names.map { attribute($0, .string) }
+        return Schema([text])
+    }
+
     private static func attribute(
         _ name: String,
         _ type: AttributeType,

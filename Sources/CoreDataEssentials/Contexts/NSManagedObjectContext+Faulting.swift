@@ -106,6 +106,13 @@ extension NSManagedObjectContext {
 
     /// The newest row, as above, from a store as the context sees it.
     final func newestRow(key: Int64, layout: EntityLayout, seen store: OpenStore, prefetched: Row?) throws -> Row? {
+        if prefetched == nil, stalenessInterval < 0 {
+            // This is the usual case, in which the cache is entered once before the read and once after it.
+            switch store.cache.rowOrAccess(key, root: layout.rootNumber) {
+            case .row(let row): return row
+            case .access(let read): return try readRow(key, layout, store, read)
+            }
+        }
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
         if cached == nil, let prefetched, store.isOpen,
@@ -113,17 +120,34 @@ extension NSManagedObjectContext {
         {
             return prefetched
         }
-        try willRead(StoreRead(.row, layout, key: key))
-        let read = store.cache.beginAccess()
-        defer { store.cache.endAccess(read) }
-        // The read enters the context's scope, so that a custom store knows which context asks.
-        let found = try measuredRead(of: layout, rows: { $0 == nil ? 0 : 1 }) {
-            try store.reading { try $0.row(forKey: key, in: layout) }
+        return try readRow(key, layout, store, store.cache.beginAccess())
+    }
+
+    /// Reads a row from the store, and ends the read.
+    private func readRow(
+        _ key: Int64,
+        _ layout: EntityLayout,
+        _ store: OpenStore,
+        _ read: RowCache.Access
+    ) throws -> Row? {
+        var row: Row?
+        do {
+            try willRead(StoreRead(.row, layout, key: key))
+            // The read enters the context's scope, so that a custom store knows which context asks.
+            row = try measuredRead(of: layout, rows: { $0 == nil ? 0 : 1 }) {
+                try store.reading { try $0.row(forKey: key, in: layout) }
+            }
+        } catch {
+            store.cache.endAccess(read)
+            throw error
         }
-        guard var row = found else { return nil }
+        guard var found = row else {
+            store.cache.endAccess(read)
+            return nil
+        }
         FaultPoint.faultRead.pass()
-        store.offer(&row, root: layout.rootNumber, read: read)
-        return row
+        store.offer(&found, root: layout.rootNumber, ending: read)
+        return found
     }
 
     private func isFreshEnough(_ row: Row) -> Bool {

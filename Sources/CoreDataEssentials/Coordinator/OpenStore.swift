@@ -76,6 +76,13 @@ package final class OpenStore: Sendable {
         cache.offer(&row, root: root, read: read)
     }
 
+    /// The form for the only row of a read, which ends with that.
+    @inline(__always)
+    func offer(_ row: inout Row, root: Int, ending read: RowCache.Access) {
+        forgetRowsOverwrittenByOthers()
+        cache.offer(&row, root: root, ending: read)
+    }
+
     /// The store itself, whose rows are the newest.
     var base: OpenStore { newest ?? self }
 

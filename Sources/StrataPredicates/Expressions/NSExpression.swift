@@ -308,6 +308,9 @@ package enum SetOperation: String, Sendable {
 /// Removes the optional layers of a value that was boxed as `Any`; `NSNull` stays as it is.
 package func flattenOptional(_ value: Any?) -> Any? {
     guard let value else { return nil }
+    // The cast to a protocol searches all conformances of the type, so the common types are checked first.
+    let type = type(of: value)
+    if type == String.self || type == Int.self || type == Double.self || type is AnyClass { return value }
     guard let optional = value as? any OptionalBox else { return value }
     return optional.boxedValue
 }

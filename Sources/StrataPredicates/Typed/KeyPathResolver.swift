@@ -6,7 +6,10 @@ enum KeyPathResolver {
         _ resolver: inout PredicateResolver
     ) throws -> ResolvedOperand {
         var current = start
-        var keys = path.split(separator: ".", omittingEmptySubsequences: false)[...]
+        // Most paths are one key.
+        var keys =
+            path.utf8.contains(UInt8(ascii: "."))
+            ? path.split(separator: ".", omittingEmptySubsequences: false)[...] : [Substring(path)]
         guard keys.count <= longestPath else {
             throw resolver.failure(
                 .unsupported,

@@ -17,6 +17,8 @@ extension PredicateValue {
             self = .bool(value)
         } else if type == Date.self, let value = any as? Date {
             self = .date(value.timeIntervalSinceReferenceDate)
+        } else if type == NSNumber.self, let number = any as? NSNumber {
+            self.init(number: number)
         } else if let object = any as? any PredicateObjectReference {
             self = .reference(object.predicateIdentity)
         } else if isSwiftCollection(any) {

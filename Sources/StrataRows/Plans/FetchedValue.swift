@@ -43,6 +43,24 @@ package struct FetchedValues: Sendable {
     /// One result's values.
     package subscript(row: Int) -> ArraySlice<FetchedValue> { values[(row * width)..<((row + 1) * width)] }
 
+    /// Takes over values, which are whole results.
+    package init(width: Int, values: consuming [FetchedValue]) {
+        self.width = width
+        self.values = values
+    }
+
+    /// Passes each result's values to `body`, which may move them out if it leaves others in their place.
+    package mutating func withEach(
+        _ body: (UnsafeMutableBufferPointer<FetchedValue>) throws -> Void
+    ) rethrows {
+        let width = width
+        try values.withUnsafeMutableBufferPointer { values in
+            for first in stride(from: 0, to: values.count, by: width) {
+                try body(UnsafeMutableBufferPointer(rebasing: values[first..<(first + width)]))
+            }
+        }
+    }
+
     /// Adds the next value.
     ///
     /// Every result takes `width` of them.

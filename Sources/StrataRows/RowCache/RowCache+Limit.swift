@@ -60,7 +60,7 @@ extension RowCache.State {
     mutating func sweepIfGrown() {
         guard bytes > sweepAt || sweepAt == 0 else { return }
         // A read that began before a row was entered may still bring an older version. It must find the newer one here.
-        let oldestRead = readsSince.values.map(\.stamp).min() ?? .max
+        let oldestRead = readsSince.first?.stamp ?? .max
         var (held, loose) = (0, 0)
         var looseByStamp: [UInt32: Int] = [:]
         for table in tables.values {

@@ -35,10 +35,11 @@ package final class RowCache: Sendable {
         var forgottenAll: UInt64 = 0
         /// The number of saves so far: the clock that reads and removals are ordered by.
         var commit: UInt64 = 0
-        /// Reads and saves under way, counted by the commit at which they began.
+        /// Reads and saves under way, counted by the commit at which they began, the oldest first.
         ///
-        /// The stamp is the time when the first of them began.
-        var readsSince: [UInt64: (count: Int, stamp: UInt32)] = [:]
+        /// The stamp is the time when the first of them began. There are mostly one or two entries, and no more than
+        /// accesses at a time.
+        var readsSince: [(commit: UInt64, count: Int, stamp: UInt32)] = []
         var count = 0
         /// Whether rows that are in the store were ever dropped from the cache.
         var hasLostRows = false
@@ -66,6 +67,12 @@ package final class RowCache: Sendable {
         fileprivate let commit: UInt64
     }
 
+    /// A row, or the read that is to bring it.
+    package enum RowOrAccess {
+        case row(Row)
+        case access(Access)
+    }
+
     let state = Locked(State())
     private let commitCount = Atomic<UInt64>(0)
     private let removalCount = Atomic<UInt64>(0)
@@ -89,9 +96,18 @@ package final class RowCache: Sendable {
     ///
     /// Each must be ended.
     package func beginAccess() -> Access {
+        state.withLock { $0.beginAccess() }
+    }
+
+    /// The cached row; if there is none, begins a read that is to bring it, in the same step.
+    package func rowOrAccess(_ key: Int64, root: Int) -> RowOrAccess {
         state.withLock { state in
-            state.readsSince[state.commit, default: (0, CoarseClock.now)].count += 1
-            return Access(commit: state.commit)
+            guard let row = state.tables[root]?[key] else {
+                state.misses &+= 1
+                return .access(state.beginAccess())
+            }
+            state.hits &+= 1
+            return .row(Row(shared: row))
         }
     }
 
@@ -99,23 +115,7 @@ package final class RowCache: Sendable {
     ///
     /// Removals that only this access could have contradicted are forgotten.
     package func endAccess(_ access: Access) {
-        state.withLock { state in
-            guard let reads = state.readsSince[access.commit] else { return }
-            if reads.count > 1 {
-                state.readsSince[access.commit]?.count -= 1
-                return
-            }
-            let wasOldest = !state.readsSince.keys.contains { $0 < access.commit }
-            state.readsSince[access.commit] = nil
-            guard wasOldest, !state.removals.isEmpty || !state.forgottenRoots.isEmpty else { return }
-            guard let oldest = state.readsSince.keys.min() else {
-                state.removals.removeAll()
-                state.forgottenRoots.removeAll()
-                return
-            }
-            state.removals = state.removals.filter { $0.value.commit > oldest }
-            state.forgottenRoots = state.forgottenRoots.filter { $0.value > oldest }
-        }
+        state.withLock { $0.endAccess(access) }
     }
 
     /// The cached row.
@@ -156,6 +156,15 @@ package final class RowCache: Sendable {
         state.withLock { state in
             let size = row.unsafe.size
             Row.withUnmanaged(&row) { state.enter($0, root: root, read: read, meanSize: size) }
+        }
+    }
+
+    /// Offers the only row of a read, and ends the read in the same step.
+    package func offer(_ row: inout Row, root: Int, ending read: Access) {
+        state.withLock { state in
+            let size = row.unsafe.size
+            Row.withUnmanaged(&row) { state.enter($0, root: root, read: read, meanSize: size) }
+            state.endAccess(read)
         }
     }
 
@@ -201,7 +210,7 @@ package final class RowCache: Sendable {
             state.commit += 1
             let mayBeOvertaken = state.commit > save.commit + 1
             // Usually the save itself is the only one under way.
-            let othersAreUnderWay = state.readsSince.count > 1 || (state.readsSince.values.first?.count ?? 0) > 1
+            let othersAreUnderWay = state.readsSince.count > 1 || (state.readsSince.first?.count ?? 0) > 1
             // Rows mostly come in runs of one hierarchy.
             var latest: (root: Int, table: ObjectTable<RowBuffer>)?
             for row in written {
@@ -301,6 +310,31 @@ package final class RowCache: Sendable {
 }
 
 extension RowCache.State {
+    fileprivate mutating func beginAccess() -> RowCache.Access {
+        // The number of saves only grows, so the newest entry is the last one.
+        if let last = readsSince.indices.last, readsSince[last].commit == commit {
+            readsSince[last].count += 1
+        } else {
+            readsSince.append((commit, 1, CoarseClock.now))
+        }
+        return RowCache.Access(commit: commit)
+    }
+
+    fileprivate mutating func endAccess(_ access: RowCache.Access) {
+        guard let index = readsSince.firstIndex(where: { $0.commit == access.commit }) else { return }
+        readsSince[index].count -= 1
+        guard readsSince[index].count == 0 else { return }
+        readsSince.remove(at: index)
+        guard index == 0, !removals.isEmpty || !forgottenRoots.isEmpty else { return }
+        guard let oldest = readsSince.first?.commit else {
+            removals.removeAll()
+            forgottenRoots.removeAll()
+            return
+        }
+        removals = removals.filter { $0.value.commit > oldest }
+        forgottenRoots = forgottenRoots.filter { $0.value > oldest }
+    }
+
     /// Enters the rows of a read; each is replaced in `rows` by the newer one of it and the cached row.
     fileprivate mutating func enter(
         _ rows: UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>,

@@ -9,15 +9,18 @@ extension Row {
     /// The value of an attribute as key-value coding shows it: numbers as `NSNumber`, decimals as `NSDecimalNumber`.
     ///
     /// A transformable attribute is returned as its archive, because decoding is the object's task.
-    package func anyValue(_ slot: Slot) -> Any? {
-        guard !isNull(slot.index) else { return nil }
-        switch slot.kind {
-        case .int: return slot.type.object(int(slot.word))
-        case .double: return slot.type.object(double(slot.word))
-        case .string: return slot.type.object(string(slot.word))
-        case .data: return data(slot.word)
-        case .uuid: return uuid(slot.word)
-        case .decimal: return NSDecimalNumber(decimal: decimal(slot.word))
+    package func anyValue(_ slot: Slot) -> Any? { anyValue(ValuePlace(slot)) }
+
+    /// The value at a place, in the same form.
+    package func anyValue(_ place: ValuePlace) -> Any? {
+        guard !isNull(place.index) else { return nil }
+        switch place.kind {
+        case .int: return place.type.object(int(place.word))
+        case .double: return place.type.object(double(place.word))
+        case .string: return place.type.object(string(place.word))
+        case .data: return data(place.word)
+        case .uuid: return uuid(place.word)
+        case .decimal: return NSDecimalNumber(decimal: decimal(place.word))
         case .reference: return nil
         }
     }

@@ -116,6 +116,8 @@ public final class EntityLayout: Sendable {
     package let userInfo: [String: String]
     /// The texts of the user info of properties that have some, by name, including those of super-entities.
     package let propertyInfo: [String: [String: String]]
+    /// The places of the slots by name, for code that looks a name up for each value.
+    let placesByName: NamedPlaces
 
     init(_ draft: EntityDraft, parent: EntityLayout?, subtree: ClosedRange<Int>, concreteNumbers: [Int], nullWords: Int)
     {
@@ -144,6 +146,7 @@ public final class EntityLayout: Sendable {
         composites = draft.composites
         optionalElements = draft.optionalElements
         places = draft.places
+        placesByName = NamedPlaces(slots)
         wordCount = nullWords + draft.wordCount
         countedPlaces = Self.allocate(slots.compactMap(CountedPlace.init))
         rules = Self.allocate(slots.compactMap { SlotRule($0, hasRules: draft.rules[$0.index]) })

@@ -80,7 +80,8 @@ final class NorthwindBench {
         case .newContext: try readObjects()
         case .keptContext: try readKeptObjects()
         case .batches: try readBatches()
-        case .rows: try readRows()
+        case .rows: try readRows(.rows) { row in checksum(ofOrder: { row[$0] }) }
+        case .typedRows: try readRows(.typedRows, checksum(ofRow:))
         case .dictionaries: try readDictionaries()
         }
     }
@@ -147,17 +148,20 @@ final class NorthwindBench {
         }
     }
 
-    private func readRows() throws -> Sample {
+    private func readRows(
+        _ form: NorthwindForm,
+        _ checksum: @escaping @Sendable (FetchedRow) -> Int
+    ) throws -> Sample {
         try Sample.measuring {
             // The sequence is one for any thread; the loop over it is asynchronous, and this thread waits for it.
-            let batches = newContext(.rows).rows(for: Self.request, batchSize: Self.batchSize)
+            let batches = newContext(form).rows(for: Self.request, batchSize: Self.batchSize)
             let result = Mutex<Result<Int, any Error>>(.success(0))
             let isDone = DispatchSemaphore(value: 0)
             Task.detached {
                 do {
                     var sum = 0
                     for try await batch in batches {
-                        for row in batch { sum &+= checksum(ofOrder: { row[$0] }) }
+                        for row in batch { sum &+= checksum(row) }
                     }
                     let total = sum
                     result.withLock { $0 = .success(total) }

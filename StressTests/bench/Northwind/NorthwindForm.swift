@@ -6,6 +6,7 @@ enum NorthwindForm: String, CaseIterable {
     case keptContext = "Strata, context and objects kept"
     case batches = "Strata, `batchedResults`, 1,000 at a time"
     case rows = "Strata, `rows(for:)`, 1,000 at a time"
+    case typedRows = "Strata, `rows(for:)`, values read with their types"
     case dictionaries = "Strata, dictionaries"
 
     var usesFramework: Bool { self != .structures && self != .classes }

@@ -99,3 +99,15 @@ func checksum(ofOrder value: (String) -> Any?) -> Int {
     let numbers = integer("orderID") &+ integer("employeeID") &+ integer("shipVia") &+ integer("freight")
     return numbers &+ length("customerID") &+ dates &+ place &+ rest
 }
+
+/// A sum over the values of an order's row, read with their types.
+@Sendable
+func checksum(ofRow row: FetchedRow) -> Int {
+    func length(_ name: String) -> Int { row[name, as: String.self]?.utf8.count ?? 0 }
+    func integer(_ name: String) -> Int { row[name, as: Int.self] ?? 0 }
+    let dates = length("orderDate") &+ length("requiredDate") &+ length("shippedDate")
+    let place = length("shipAddress") &+ length("shipCity") &+ length("shipRegion")
+    let rest = length("shipName") &+ length("shipPostalCode") &+ length("shipCountry")
+    let numbers = integer("orderID") &+ integer("employeeID") &+ integer("shipVia")
+    return numbers &+ Int(row["freight", as: Double.self] ?? 0) &+ length("customerID") &+ dates &+ place &+ rest
+}

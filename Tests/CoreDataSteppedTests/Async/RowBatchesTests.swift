@@ -76,6 +76,64 @@ struct RowBatchesTests {
         try expectEqual(stack.read(cityID, City.self) { $0.name }, "Porto")
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `values can be read with their types, and nil where there is none`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let code = UUID()
+        try stack.store(Venue.self) { venue, _ in
+            venue.name = "Adega"
+            venue.price = -7
+            venue.distance = 1.25
+            venue.createdAt = Date(timeIntervalSinceReferenceDate: 12.5)
+            venue.favorite = true
+            venue.rating = 4.5
+            venue.code = code
+            venue.site = URL(string: "https://example.org/a")
+            venue.map = Data([1, 2, 3])
+            venue.seats = 70_000
+            venue.visits = 1 << 40
+            venue.score = 0.5
+        }
+        try stack.store(Venue.self) { venue, _ in venue.price = 1 }
+        let request = NSFetchRequest<Venue>(entityName: "Venue")
+        request.sortDescriptors = [.by("price")]
+        var rows: [FetchedRow] = []
+        for try await batch in stack.context().rows(for: request) { rows += batch }
+        let row = try require(rows.first)
+        expectEqual(row["name", as: String.self], "Adega")
+        expectEqual(row["price", as: Int16.self], -7)
+        expectEqual(row["price", as: Int.self], -7)
+        expectEqual(row["seats", as: Int32.self], 70_000)
+        expectEqual(row["visits", as: Int64.self], 1 << 40)
+        expectEqual(row["visits", as: Int.self], 1 << 40)
+        expectEqual(row["favorite", as: Bool.self], true)
+        expectEqual(row["distance", as: Double.self], 1.25)
+        expectEqual(row["createdAt", as: Double.self], 12.5)
+        expectEqual(row["createdAt", as: Date.self], Date(timeIntervalSinceReferenceDate: 12.5))
+        expectEqual(row["score", as: Float.self], 0.5)
+        expectEqual(row["rating", as: Decimal.self], 4.5)
+        expectEqual(row["code", as: UUID.self], code)
+        expectEqual(row["site", as: URL.self], URL(string: "https://example.org/a"))
+        expectEqual(row["map", as: Data.self], Data([1, 2, 3]))
+        let empty = try require(rows.last)
+        expect(empty["name", as: String.self] == nil && empty["rating", as: Decimal.self] == nil)
+        expect(empty["code", as: UUID.self] == nil && empty["site", as: URL.self] == nil)
+        expect(empty["map", as: Data.self] == nil && empty["createdAt", as: Date.self] == nil)
+    }
+
+    @Test(arguments: ["price", "city"])
+    func `a type that an attribute does not have stops the program and is named`(_ key: String) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [key] in
+            let stack = try Stack(.memory)
+            _ = try stack.store(Venue.self) { venue, _ in venue.price = 1 }
+            for try await batch in stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue")) {
+                _ = batch[0][key, as: String.self]
+            }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        expect(text.contains("\"\(key)\"") && text.contains("Venue") && text.contains("String"))
+    }
+
     @Test func `a name that rows do not have stops the program and is named`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)

@@ -59,6 +59,51 @@ struct DictionaryResultTests {
         let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSDictionary.self, from: data)
         expectEqual(back, plain)
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `each result has the keys of its own values, however many sets of keys there are`(_ kind: StoreKind) throws {
+        let names = ["name", "createdAt", "rating", "code", "site", "map", "colour"]
+        let context = try Stack(kind).context()
+        try context.performAndWait {
+            let code = UUID()
+            for number in 0..<128 {
+                let venue = Venue(context: context)
+                venue.seats = Int32(number)
+                if number & 1 != 0 { venue.name = "Venue \(number), with a name that is longer than others" }
+                if number & 2 != 0 { venue.createdAt = Date(timeIntervalSinceReferenceDate: Double(number)) }
+                if number & 4 != 0 { venue.rating = Decimal(number) / 4 }
+                if number & 8 != 0 { venue.code = code }
+                if number & 16 != 0 { venue.site = URL(string: "https://example.org/\(number)") }
+                if number & 32 != 0 { venue.map = Data([UInt8(number)]) }
+                if number & 64 != 0 { venue.colour = [number] }
+            }
+            try context.save()
+
+            let request = NSFetchRequest<[String: Any]>(entityName: "Venue")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = names + ["seats"]
+            request.sortDescriptors = [.by("seats")]
+            // The second time each set of keys is known already.
+            for _ in 0..<2 {
+                let results = try context.fetch(request)
+                expectEqual(results.count, 128)
+                for (number, result) in results.enumerated() {
+                    let present = names.enumerated().filter { number & (1 << $0.offset) != 0 }.map(\.element)
+                    expectEqual(Set(result.keys), Set(present + ["seats"]))
+                    expectEqual(result["seats"] as? Int, number)
+                    let name = number & 1 == 0 ? nil : "Venue \(number), with a name that is longer than others"
+                    expectEqual(result["name"] as? String, name)
+                    expectEqual(result["rating"] as? Decimal, number & 4 == 0 ? nil : Decimal(number) / 4)
+                    expectEqual((result["colour"] as? NSArray)?[0] as? Int, number & 64 == 0 ? nil : number)
+                    var changed = result
+                    changed["added"] = 1
+                    changed["seats"] = nil
+                    expectEqual(changed.count, result.count)
+                }
+            }
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `values have the types that key-value coding gives`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

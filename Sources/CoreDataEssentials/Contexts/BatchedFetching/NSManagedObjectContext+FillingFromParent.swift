@@ -70,7 +70,7 @@ extension NSManagedObjectContext {
         let layout = model.layouts[owner.entity - 1]
         try willRead(StoreRead(.members, layout, relationship: slot.name, key: owner.key))
         // The read enters the context's scope, so that a custom store knows which context asks.
-        return try measuredRead(of: slot, rows: \.count) {
+        return try measuredRead(of: slot, rows: { $0.count }) {
             try store.reading { try $0.members(of: slot, ownedBy: owner) }
         }
     }

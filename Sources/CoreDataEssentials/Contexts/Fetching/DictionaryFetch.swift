@@ -60,20 +60,13 @@ struct DictionaryFetch {
 
     /// The results as Swift dictionaries.
     func dictionaries() throws -> [[String: Any]] {
-        let values = try values()
+        var values = try values()
         let boxer = ValueBoxer(context, stores)
-        return (0..<values.count).map { row in
-            var result: [String: Any] = [:]
-            for (column, value) in zip(plan.columns, values[row]) {
-                guard let value = boxer.box(value, column) else { continue }
-                if column.keys.count == 1 {
-                    result[column.keys[0]] = value
-                } else {
-                    result.insert(value, at: column.keys)
-                }
-            }
-            return result
-        }
+        var maker = DictionaryMaker(plan.columns)
+        var results: [[String: Any]] = []
+        results.reserveCapacity(values.count)
+        values.withEach { results.append(maker.dictionary(of: $0, boxer)) }
+        return results
     }
 
     /// The results as Foundation dictionaries.

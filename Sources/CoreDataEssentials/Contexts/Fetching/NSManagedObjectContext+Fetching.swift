@@ -45,7 +45,7 @@ extension NSManagedObjectContext {
             guard prepared == nil else {
                 return try ConfinementScope.enter(self) { try results(specification, from: stores, prepared: prepared) }
             }
-            return try measured(.fetch, entity: specification.entityName, rows: \.count) {
+            return try measured(.fetch, entity: specification.entityName, rows: { $0.count }) {
                 try followingMoves { try results(specification, from: stores, prepared: prepared) }
             }
         }
