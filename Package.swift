@@ -23,6 +23,7 @@ let package = Package(
     products: [
         .library(name: "CoreData", targets: ["CoreData"]),
         .library(name: "SwiftData", targets: ["SwiftData"]),
+        .library(name: "CoreDataJobs", targets: ["CoreDataJobs"]),
         .executable(name: "strata", targets: ["strata"]),
         .plugin(name: "CoreDataModels", targets: ["CoreDataModels"]),
         .plugin(name: "CoreDataClasses", targets: ["CoreDataClasses"]),
@@ -176,6 +177,9 @@ let package = Package(
 
         // SwiftData's API on the framework. A program that does not import it pays nothing for it.
         .target(name: "SwiftData", dependencies: ["CoreData", "StrataLocks", "StrataMacros", "StrataPredicates"]),
+
+        // Jobs on claims: queues, workers, schedules.
+        .target(name: "CoreDataJobs", dependencies: ["CoreData", "StrataLocks"]),
 
         // MARK: - Plugins
 
@@ -340,6 +344,10 @@ let package = Package(
             dependencies: ["CoreData", "SwiftData", "StrataInspector", "TestSupport"]
         ),
         .testTarget(
+            name: "CoreDataJobsTests",
+            dependencies: ["CoreData", "CoreDataJobs", "StrataLocks", "TestSupport"]
+        ),
+        .testTarget(
             name: "CoreDataTests",
             dependencies: [
                 "CoreData", "StrataModelFiles", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "StrataLocks",
@@ -349,7 +357,8 @@ let package = Package(
         .testTarget(
             name: "CoreDataOperationsTests",
             dependencies: [
-                "CoreData", "StrataRows", "StrataInspector", "StrataSQLiteStore", "StrataSwiftSyntax", "StrataLocks",
+                "CoreData", "CoreDataJobs", "StrataRows", "StrataInspector", "StrataSQLiteStore", "StrataSwiftSyntax",
+                "StrataLocks",
                 "TestSupport",
             ]
         ),

@@ -5,8 +5,10 @@ import StrataRows
 /// Resolves batch requests against a context's model.
 ///
 /// Names become entities and slots. Requests that cannot be carried out are refused before anything runs.
-struct BatchPlanner {
+package struct BatchPlanner {
     let planner: FetchPlanner
+
+    package init(planner: FetchPlanner) { self.planner = planner }
 
     // MARK: - Deleting
 
@@ -25,15 +27,31 @@ struct BatchPlanner {
 
     /// The rows that a batch update selects, their values, and the store to which the values refer, if any.
     func plan(_ request: NSBatchUpdateRequest) throws -> (update: BatchUpdate, store: OpenStore?) {
-        var rows = try planner.plan(request.specification)
+        let rows = try planner.plan(request.specification)
+        request.resolve(to: rows.layout.entity)
+        return try update(rows, setting: request.propertiesToUpdate ?? [:], action: "A batch update")
+    }
+
+    /// The update that gives values to rows, and the store to which the values refer, if any.
+    ///
+    /// - Parameters:
+    ///   - rows: The rows.
+    ///   - properties: Values or expressions, by the properties or their names.
+    ///   - action: The operation, for errors.
+    /// - Returns: The update, and the store of the objects among the values.
+    /// - Throws: `persistentStoreOperation` (134070) for a property that cannot be set, or not to that value.
+    package func update(
+        _ rows: FetchPlan,
+        setting properties: [AnyHashable: Any],
+        action: String
+    ) throws -> (update: BatchUpdate, store: OpenStore?) {
+        var rows = rows
         let layout = rows.layout
-        request.resolve(to: layout.entity)
-        var values = BatchValues(layout, action: "A batch update")
+        var values = BatchValues(layout, action: action)
         let constants = Row(layout: layout, key: 0)
         var given = SlotSet()
         var computed: [BatchUpdate.Computed] = []
         var variableCount = rows.predicate?.variableCount ?? 1
-        let properties = request.propertiesToUpdate ?? [:]
         guard !properties.isEmpty else { throw values.refused("has nothing to change; set propertiesToUpdate.") }
         var names: Set<String> = []
         for (key, value) in properties {

@@ -1,5 +1,6 @@
 import CoreDataBatches
 import CoreDataEssentials
+import Foundation
 import StrataRows
 
 /// The request of a claim, a renewal or a release, as errors and stores name it.
@@ -17,6 +18,8 @@ struct LeaseChange {
     let worker: String?
     let lease: RowLease?
     let slots: (worker: Slot, end: Slot)
+    /// Values or expressions that the same statement gives to other properties.
+    var others: [AnyHashable: Any] = [:]
 
     /// Changes the rows of the stores, one store after the other, and lists their IDs as soon as a store has them.
     ///
@@ -38,7 +41,7 @@ struct LeaseChange {
             let rows = rows.with(predicate: rows.predicate, sort: rows.sort, limit: rest, offset: 0)
             let batch = Batch(
                 request: request,
-                work: .update(update(rows)),
+                work: .update(try update(rows, coordinator.frozenModel)),
                 listsRows: true,
                 recordedBy: context.recordedNames
             )
@@ -50,17 +53,19 @@ struct LeaseChange {
         }
     }
 
-    private func update(_ rows: FetchPlan) -> BatchUpdate {
-        let constants = Row(layout: rows.layout, key: 0)
-        constants.setNull(slots.end)
-        if let worker { constants.setString(worker, slots.worker) } else { constants.setNull(slots.worker) }
+    private func update(_ rows: FetchPlan, _ model: FrozenModel) throws -> BatchUpdate {
+        var properties = others
+        properties[slots.worker.name] = worker ?? NSNull()
+        // The store sets the end of a lease.
+        if lease == nil { properties[slots.end.name] = NSNull() }
+        let planner = BatchPlanner(planner: FetchPlanner(model: model))
+        let update = try planner.update(rows, setting: properties, action: "A claim").update
         return BatchUpdate(
-            rows: rows,
-            constants: constants,
-            // The store sets the end of a lease.
-            constantSlots: lease == nil ? [slots.worker, slots.end] : [slots.worker],
-            computed: [],
-            variableCount: rows.predicate?.variableCount ?? 1,
+            rows: update.rows,
+            constants: update.constants,
+            constantSlots: update.constantSlots,
+            computed: update.computed,
+            variableCount: update.variableCount,
             lease: lease
         )
     }

@@ -61,7 +61,29 @@ extension NSManagedObjectContext {
         limit: Int = 1,
         attributes: ClaimAttributes = ClaimAttributes()
     ) throws -> [T] {
-        let planner = try leasePlanner(#function)
+        try claim(request, as: worker, for: duration, limit: limit, attributes: attributes, setting: [:])
+    }
+
+    /// Claims objects, and gives values to other properties in the same statement.
+    ///
+    /// - Parameters:
+    ///   - request: The objects that may be claimed, and which come first.
+    ///   - worker: The name of the worker.
+    ///   - duration: The length of the lease.
+    ///   - limit: The most objects.
+    ///   - attributes: The attributes for the worker and the end of the lease.
+    ///   - properties: Values or expressions, as those of a batch update.
+    /// - Returns: The claimed objects.
+    /// - Throws: As the form without these values, and `persistentStoreOperation` (134070) for a value that does not fit.
+    package final func claim<T: NSManagedObject>(
+        _ request: NSFetchRequest<T>,
+        as worker: String,
+        for duration: Duration,
+        limit: Int,
+        attributes: ClaimAttributes = ClaimAttributes(),
+        setting properties: [AnyHashable: Any]
+    ) throws -> [T] {
+        let planner = try leasePlanner("claim(_:as:for:limit:attributes:)")
         var specification = request.specification
         guard limit > 0, specification.fetchOffset == 0, specification.resultType == .managedObjectResultType else {
             throw FetchPlanner.refused(
@@ -85,7 +107,8 @@ extension NSManagedObjectContext {
             rows: try planner.plan(specification),
             worker: worker,
             lease: RowLease(end: slots.end, seconds: seconds, isNew: true),
-            slots: slots
+            slots: slots,
+            others: properties
         )
         var ids: [NSManagedObjectID] = []
         do {

@@ -18,7 +18,7 @@ struct ArticleTests {
         let folder = ShownCode.root.appendingPathComponent("Docs")
         let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
         let shown = try pages.filter { try !ShownCode.page("Docs/\($0)").isEmpty }
-        expectEqual(shown.sorted(), (Self.pages + ["GettingStarted", "SwiftData"]).map { $0 + ".md" }.sorted())
+        expectEqual(shown.sorted(), (Self.pages + ["GettingStarted", "Jobs", "SwiftData"]).map { $0 + ".md" }.sorted())
     }
 
     @Test(.enabled(if: ShownProgram.canRun))
@@ -44,11 +44,42 @@ struct ArticleTests {
     }
 
     @Test(.enabled(if: ShownProgram.canRun))
+    func `the page of jobs compiles, block after block, and runs as one program`() throws {
+        let blocks = try ShownCode.page("Docs/Jobs.md")
+        expectEqual(blocks.count, 10)
+        let ran = try ShownProgram.run(["main.swift": blocks.map(\.code).joined(separator: "\n")])
+        expectEqual(ran.complaints, "")
+        let output = """
+            Welcome, ada@example.com
+            1 done
+            done ["a.jpg.small", "b.jpg.small"]
+            ["payments"]
+            1 0
+            1
+
+            """
+        expect(ran.succeeded && ran.output == output, "\(ran.output)")
+    }
+
+    @Test func `what the symbols of jobs and the README show compiles`() throws {
+        let readme = try ShownCode.page("README.md").filter { $0.code.contains("import CoreDataJobs") }
+        expectEqual(readme.count, 1)
+        let examples = try ShownCode.comments(in: ["CoreDataJobs"]) + readme
+        expect(examples.count > 20)
+        // The guide has a class with the name of the protocol.
+        let guide = shownGuide.replacing("class Job:", with: "class Errand:").replacing("Job.self", with: "Errand.self")
+        var blocks = "import CoreData\nimport CoreDataJobs\n"
+        for (number, example) in examples.enumerated() { blocks += example.wrapped(number) }
+        try expectEqual(ShownProgram.complaints(["Guide.swift": guide, "Blocks.swift": blocks]), "")
+    }
+
+    @Test(.enabled(if: ShownProgram.canRun))
     func `each block of the other articles, of the README and of symbols compiles and runs`() throws {
         let articles = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
         // Only some builds have `CoreDataPostgreSQL`. Other tests below compile manifests and bridges.
         let others = articles.filter {
-            $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("Bridge")
+            $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("import CoreDataJobs")
+                || $0.code.contains("Bridge")
         }
         let examples = try ShownCode.comments(
             in: [

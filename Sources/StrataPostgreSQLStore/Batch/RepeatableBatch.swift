@@ -20,7 +20,10 @@ struct RepeatableBatch: RepeatableWork {
         earlier = EarlierAttempts(of: batch)
     }
 
-    var looksUpKeys: Bool { false }
+    var plans: PlanSettings {
+        if case .update(let update) = batch.work, update.lease?.isNew == true { return .inOrder }
+        return .standard
+    }
     var isLarge: Bool { true }
     var writesMetadata: Bool { false }
 

@@ -10,7 +10,7 @@ struct RepeatableSave: RepeatableWork {
 
     init(_ changes: StoreChanges) { self.changes = changes }
 
-    var looksUpKeys: Bool { true }
+    var plans: PlanSettings { .lookUps }
     var isLarge: Bool { changes.isLarge }
     var writesMetadata: Bool { true }
 

@@ -4,6 +4,16 @@ import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 
+/// The settings of a transaction for the server's plans.
+enum PlanSettings {
+    /// Those of the server.
+    case standard
+    /// Indexes find all rows.
+    case lookUps
+    /// Indexes find all rows, and have their order.
+    case inOrder
+}
+
 /// Work that a transaction carries out, from the beginning again if the transaction is lost.
 protocol RepeatableWork {
     /// The answer that the caller gets.
@@ -11,8 +21,8 @@ protocol RepeatableWork {
     /// The result that is reported once the transaction is durable.
     associatedtype Result
 
-    /// Whether indexes find all rows of the transaction.
-    var looksUpKeys: Bool { get }
+    /// The settings under which the server plans the statements.
+    var plans: PlanSettings { get }
     /// Whether the first statements take longer to make than the server takes to wake up.
     var isLarge: Bool { get }
     /// Whether the transaction also writes metadata that was set since the last save.
@@ -248,7 +258,7 @@ struct StoreWrite<Work: RepeatableWork> {
     private func begin(on connection: Connection, recordsHistory: Bool) throws -> PostedStatement {
         if savepoint == nil { try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED") }
         let begun = try connection.post(
-            Beginning.statement(looksUpKeys: work.looksUpKeys, recordsHistory: recordsHistory)
+            Beginning.statement(work.plans, recordsHistory: recordsHistory)
         )
         // The server wakes up, and begins, while the work makes its first statements.
         if work.isLarge { try connection.sendPosted() }
@@ -300,16 +310,27 @@ private enum Beginning {
         [("enable_seqscan", "off"), ("plan_cache_mode", "force_generic_plan"), ("jit", "off")]
         .map { ", pg_catalog.set_config('\($0)', '\($1)', true)" }.joined()
 
+    /// Settings for a claim, whose order an index has.
+    ///
+    /// The server's statistics of a queue are often those of an empty one. By them it would read and sort all rows that
+    /// wait, for one of them. With this setting it reads the index in its order, and sorts only rows whose values are equal.
+    private static let inOrder = lookUps + ", pg_catalog.set_config('enable_sort', 'off', true)"
+
     /// Whether another process has begun a history since the store was opened.
     private static let history = ", EXISTS (SELECT FROM strata_history)"
 
     private static let unrecorded = plain + history
     private static let recordedLookUps = plain + lookUps
     private static let unrecordedLookUps = plain + lookUps + history
+    private static let recordedClaim = plain + inOrder
+    private static let unrecordedClaim = plain + inOrder + history
 
-    static func statement(looksUpKeys: Bool, recordsHistory: Bool) -> String {
-        if recordsHistory { return looksUpKeys ? recordedLookUps : plain }
-        return looksUpKeys ? unrecordedLookUps : unrecorded
+    static func statement(_ plans: PlanSettings, recordsHistory: Bool) -> String {
+        switch plans {
+        case .standard: recordsHistory ? plain : unrecorded
+        case .lookUps: recordsHistory ? recordedLookUps : unrecordedLookUps
+        case .inOrder: recordsHistory ? recordedClaim : unrecordedClaim
+        }
     }
 }
 

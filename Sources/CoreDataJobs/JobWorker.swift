@@ -1,0 +1,627 @@
+import CoreData
+import StrataLocks
+
+/// Takes jobs from queues and runs their handlers, several at once.
+///
+/// ```swift
+/// struct SendWelcome: Job { var address: String }
+///
+/// let worker = JobWorker(container, queues: ["default": 4, "mail": 2])
+/// worker.handle(SendWelcome.self) { run in print("Welcome,", run.job.address) }
+/// let counts = try await worker.drain()  // a server calls run()
+/// print(counts.done)
+/// ```
+///
+/// Any number of workers, in any number of processes, share the queues of a store. A worker has a lease of each job that it
+/// runs, and renews it until the run ends. If the worker dies, then another one takes the job when the lease has ended.
+///
+/// A handler runs at least once for each job. The effects that it has in ``JobRun/context`` happen exactly once.
+public final class JobWorker: Sendable {
+    /// The name, which differs from those of all other workers.
+    public let name: String
+    /// The queues, each with the number of its jobs that this worker runs at once.
+    public let queues: [String: Int]
+
+    let settings: Settings
+    let desk: JobDesk
+    let bell = JobBell()
+    private let state = Locked(State())
+
+    /// How a worker works.
+    ///
+    /// ```swift
+    /// var settings = JobWorker.Settings()
+    /// settings.lease = .seconds(30)
+    /// let worker = JobWorker(container, queues: ["default": 1], settings: settings)
+    /// print(worker.queues)
+    /// ```
+    public struct Settings: Sendable {
+        /// How long a worker that has died keeps its jobs; a minute by default.
+        ///
+        /// Leases are renewed after a third of the time.
+        public var lease = Duration.seconds(60)
+        /// How often the worker looks for jobs if nothing wakes it; a second by default.
+        ///
+        /// A save of this process wakes it, and with `NSPersistentStoreRemoteChangeNotificationPostOptionKey` so does each
+        /// save of another process.
+        public var poll = Duration.seconds(1)
+        /// How often the worker deletes jobs that are no longer kept; a minute by default.
+        public var maintenance = Duration.seconds(60)
+        /// The wait after which a job is looked at again if a worker has no handler for it; 30 seconds by default.
+        ///
+        /// A worker of a newer program may take it before.
+        public var unknownJobDelay = Duration.seconds(30)
+        /// The clock that decides which jobs are due.
+        public var clock: any JobClock = SystemJobClock()
+
+        /// Makes the default settings.
+        public init() {}
+    }
+
+    /// Runs the handler of a type, and returns its output as JSON.
+    typealias Handler = @Sendable (JobClaim, NSManagedObjectContext, JobDesk) async throws -> String?
+
+    struct State {
+        var handlers: [String: Handler] = [:]
+        var schedules: [JobScheduleEntry] = []
+        var runs: [NSManagedObjectID: Run] = [:]
+        var counts = JobCounts()
+        var isRunning = false
+        var stop: Task<Void, Never>?
+        var nextBeat: Date?
+        var nextMaintenance: Date?
+        /// The time of the next job or schedule; `nil` for none.
+        var nextTime: Date?
+        /// When a store failed the last time, so that a failure is not reported each second.
+        var isFailing = false
+    }
+
+    /// A run that has begun.
+    struct Run {
+        let claim: JobClaim
+        var task: Task<Void, Never>?
+        var end: End?
+
+        /// Why a run was cancelled from outside.
+        enum End { case cancelled, lost, stopped }
+    }
+
+    /// Makes a worker for the stores of a container, which are loaded.
+    ///
+    /// - Parameters:
+    ///   - container: The container.
+    ///   - queues: The queues, each with the number of its jobs that this worker runs at once; by default four jobs of the
+    ///     queue `default`.
+    ///   - name: The name, which differs from those of all other workers; by default a new one.
+    ///   - settings: How the worker works.
+    public convenience init(
+        _ container: NSPersistentContainer,
+        queues: [String: Int] = ["default": 4],
+        name: String? = nil,
+        settings: Settings = Settings()
+    ) {
+        self.init(container.persistentStoreCoordinator, queues: queues, name: name, settings: settings)
+    }
+
+    /// Makes a worker for the stores of a coordinator.
+    ///
+    /// - Parameters:
+    ///   - coordinator: The coordinator.
+    ///   - queues: The queues, each with the number of its jobs that this worker runs at once; by default four jobs of the
+    ///     queue `default`.
+    ///   - name: The name, which differs from those of all other workers; by default a new one.
+    ///   - settings: How the worker works.
+    public init(
+        _ coordinator: NSPersistentStoreCoordinator,
+        queues: [String: Int] = ["default": 4],
+        name: String? = nil,
+        settings: Settings = Settings()
+    ) {
+        let process = ProcessInfo.processInfo
+        self.name = name ?? "\(process.hostName) \(process.processIdentifier) \(UUID().uuidString.prefix(8))"
+        self.queues = queues
+        self.settings = settings
+        desk = JobDesk(coordinator, worker: self.name, lease: settings.lease)
+    }
+
+    /// Sets the handler of a type of jobs whose output is stored.
+    ///
+    /// ```swift
+    /// struct Add: Job {
+    ///     typealias Output = Int
+    ///     var numbers: [Int]
+    /// }
+    /// let worker = JobWorker(container)
+    /// worker.handle(Add.self) { run in run.job.numbers.reduce(0, +) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - type: The type of the jobs.
+    ///   - handler: The work. It may run several times at once, and again after an error; see ``JobRun``.
+    @_disfavoredOverload
+    public func handle<J: Job>(_ type: J.Type, _ handler: @escaping @Sendable (JobRun<J>) async throws -> J.Output) {
+        register(type) { try JobCoding.encode(try await handler($0)) }
+    }
+
+    /// Sets the handler of a type of jobs without output.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the jobs.
+    ///   - handler: The work. It may run several times at once, and again after an error; see ``JobRun``.
+    public func handle<J: Job>(_ type: J.Type, _ handler: @escaping @Sendable (JobRun<J>) async throws -> Void)
+    where J.Output == NoOutput {
+        register(type) {
+            try await handler($0)
+            return nil
+        }
+    }
+
+    private func register<J: Job>(_ type: J.Type, _ handler: @escaping @Sendable (JobRun<J>) async throws -> String?) {
+        state.withLock { state in
+            state.handlers[type.jobName] = { claim, context, desk in
+                try await handler(JobRun(try JobCoding.decode(type, claim.payload), claim, context, desk))
+            }
+        }
+    }
+
+    /// How the runs of this worker have ended so far.
+    public var counts: JobCounts { state.withLock { $0.counts } }
+
+    /// The number of jobs that run.
+    public var runningCount: Int { state.withLock { $0.runs.count } }
+
+    /// Runs all jobs that are due, one after the other, and those that they enqueue.
+    ///
+    /// This is for tests and for programs that end. It returns when nothing is due by the worker's clock.
+    ///
+    /// ```swift
+    /// struct Greet: Job { var name: String }
+    /// let worker = JobWorker(container)
+    /// worker.handle(Greet.self) { run in print(run.job.name) }
+    /// print(try await worker.drain().done)
+    /// ```
+    ///
+    /// - Returns: How the runs have ended.
+    /// - Throws: Errors of the store, and `CancellationError`.
+    @discardableResult
+    public func drain() async throws -> JobCounts {
+        let before = counts
+        while true {
+            try Task.checkCancellation()
+            let begun = try await pass(atMost: 1)
+            let tasks = state.withLock { $0.runs.values.compactMap(\.task) }
+            if begun == 0 && tasks.isEmpty { return counts - before }
+            for task in tasks { await task.value }
+        }
+    }
+
+    // MARK: - The loop
+
+    /// Takes and runs jobs until the worker is stopped.
+    ///
+    /// It ends after ``stop(within:)``, after one of the signals, and when its task is cancelled. In each case the worker
+    /// takes no further jobs, and lets the running ones finish.
+    ///
+    /// If a store cannot be reached, then the worker reports that in the log, and tries again. A worker that was stopped stays
+    /// so: this returns at once.
+    ///
+    /// - Parameters:
+    ///   - signals: The signals that stop the worker: SIGTERM and SIGINT by default. Pass none if the program handles them.
+    ///   - patience: How long the worker lets jobs finish; 25 seconds by default.
+    /// - Throws: `persistentStoreOperation` (134070) if it runs already.
+    public func run(stoppingOn signals: [Int32] = [SIGTERM, SIGINT], within patience: Duration = .seconds(25))
+        async throws
+    {
+        let isSecond = state.withLock { state in
+            defer { state.isRunning = true }
+            return state.isRunning
+        }
+        guard !isSecond else { throw FetchPlanner.refused("The worker \(name) runs already.") }
+        defer { state.withLock { $0.isRunning = false } }
+        if isStopping { return }
+        // Without this the signals would end the process.
+        let actions = signals.map { signal($0, SIG_IGN) }
+        let sources = signals.map { number in
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler { [weak self] in self?.beginStop(within: patience) }
+            source.resume()
+            return source
+        }
+        let listener = JobListener(desk.coordinator, bell)
+        await withTaskCancellationHandler {
+            await loop()
+        } onCancel: {
+            beginStop(within: patience)
+        }
+        await beginStop(within: patience).value
+        listener.stop()
+        for source in sources { source.cancel() }
+        for (number, action) in zip(signals, actions) { signal(number, action) }
+    }
+
+    private func loop() async {
+        while !isStopping {
+            let count = bell.count
+            var next: Date?
+            do {
+                let begun = try await pass()
+                state.withLock { $0.isFailing = false }
+                if begun > 0 { continue }
+                next = nextEvent
+            } catch {
+                let isNew = state.withLock { state in
+                    defer { state.isFailing = true }
+                    return !state.isFailing
+                }
+                if isNew { desk.coordinator.report(error, "taking jobs") }
+            }
+            guard !isStopping else { return }
+            let poll = settings.clock.now.addingTimeInterval(settings.poll.seconds)
+            await bell.wait(beyond: count, until: min(poll, next ?? poll), by: settings.clock)
+        }
+    }
+
+    private var isStopping: Bool { state.withLock { $0.stop != nil } }
+
+    /// The time of the next job, schedule or heartbeat; `nil` if there is none.
+    private var nextEvent: Date? {
+        state.withLock { state in
+            [state.nextTime, state.runs.isEmpty ? nil : state.nextBeat].compactMap { $0 }.min()
+        }
+    }
+
+    /// Does everything that is due, and begins runs.
+    ///
+    /// - Parameter limit: The most runs to begin.
+    /// - Returns: The number of runs that have begun, or 1 if there is more to do at once.
+    /// - Throws: Errors of the store.
+    func pass(atMost limit: Int = .max) async throws -> Int {
+        let now = settings.clock.now
+        try await beat(at: now)
+        try await maintain(at: now)
+        let nextSchedule = try await enqueueSchedules(at: now)
+        let hasMore = try await desk.promote(at: now)
+        var begun = 0
+        let paused = try await desk.pausedQueues()
+        for (queue, places) in queues.sorted(by: { $0.key < $1.key }) where !paused.contains(queue) {
+            for takesLeft in [true, false] {
+                let busy = state.withLock { $0.runs.values.count { $0.claim.queue == queue } }
+                let free = min(places - busy, limit - begun)
+                guard free > 0, !isStopping else { continue }
+                let claims =
+                    takesLeft
+                    ? try await desk.rescue(free, of: queue, at: now) : try await desk.take(free, of: queue, at: now)
+                for claim in claims {
+                    await begin(claim)
+                    begun += 1
+                }
+            }
+        }
+        let nextJob = try await desk.nextTime()
+        state.withLock { $0.nextTime = [nextSchedule, nextJob].compactMap { $0 }.min() }
+        return hasMore ? max(begun, 1) : begun
+    }
+
+    /// Renews the leases if it is time, and cancels the runs that are to be cancelled.
+    private func beat(at now: Date) async throws {
+        let (ids, isDue) = state.withLock { state in
+            let ids = Array(state.runs.keys)
+            let isDue = !ids.isEmpty && state.nextBeat.map { $0 <= now } ?? true
+            return (ids, isDue)
+        }
+        guard !ids.isEmpty else { return }
+        if isDue { try await heartbeat(at: now) }
+        for id in try await desk.cancelRequests(among: ids) { end(id, .cancelled) }
+    }
+
+    /// Renews the leases of all runs, and cancels those whose jobs are another worker's.
+    func heartbeat(at now: Date) async throws {
+        let ids = state.withLock { state in
+            state.nextBeat = now.addingTimeInterval(settings.lease.seconds / 3)
+            return Array(state.runs.keys)
+        }
+        guard !ids.isEmpty else { return }
+        let kept = try await desk.renew(ids)
+        for id in ids where !kept.contains(id) { end(id, .lost) }
+    }
+
+    private func maintain(at now: Date) async throws {
+        let isDue = state.withLock { state in
+            guard state.nextMaintenance.map({ $0 <= now }) ?? true else { return false }
+            state.nextMaintenance = now.addingTimeInterval(settings.maintenance.seconds)
+            return true
+        }
+        guard isDue else { return }
+        _ = try await desk.purge(at: now)
+        try await desk.unblockAll()
+    }
+
+    // MARK: - Runs
+
+    /// Starts the run of a job that was just claimed.
+    private func begin(_ claim: JobClaim) async {
+        let isStopping = state.withLock { state in
+            if state.stop != nil { return true }
+            // This worker was so slow that its own lease has ended.
+            state.runs[claim.id]?.end = .lost
+            state.runs[claim.id]?.task?.cancel()
+            if state.runs.isEmpty { state.nextBeat = settings.clock.now.addingTimeInterval(settings.lease.seconds / 3) }
+            let run = Run(claim: claim)
+            state.runs[claim.id] = run
+            return false
+        }
+        if isStopping {
+            await settle(claim, .postponed) { $0.giveBack(until: nil) }
+            return
+        }
+        let task = Task { await self.execute(claim) }
+        state.withLock { state in
+            guard let run = state.runs[claim.id], run.claim.attempt == claim.attempt else { return }
+            state.runs[claim.id]?.task = task
+            if run.end != nil { task.cancel() }
+        }
+    }
+
+    private func end(_ id: NSManagedObjectID, _ end: Run.End) {
+        let task = state.withLock { state in
+            guard let run = state.runs[id], run.end == nil else { return nil as Task<Void, Never>? }
+            state.runs[id]?.end = end
+            return run.task
+        }
+        task?.cancel()
+    }
+
+    private func endOfRun(_ claim: JobClaim) -> Run.End? {
+        state.withLock { state in
+            guard let run = state.runs[claim.id], run.claim.attempt == claim.attempt else { return .lost }
+            return run.end
+        }
+    }
+
+    private func execute(_ claim: JobClaim) async {
+        await work(on: claim)
+        state.withLock { state in
+            if state.runs[claim.id]?.claim.attempt == claim.attempt { state.runs[claim.id] = nil }
+        }
+        // There is a free place.
+        bell.ring()
+    }
+
+    private func work(on claim: JobClaim) async {
+        let clock = settings.clock
+        guard claim.attempt <= claim.maximumAttempts else {
+            // A rescue after the last attempt: its worker did not live to say how it went.
+            return await settle(claim, .failed) { job in
+                job.attempt -= 1
+                job.note("The worker ended before the job did.", at: clock.now)
+                job.finish(.failed, at: clock.now)
+            }
+        }
+        guard let handler = state.withLock({ $0.handlers[claim.name] }) else {
+            let time = clock.now.addingTimeInterval(settings.unknownJobDelay.seconds)
+            return await settle(claim, .postponed) { job in
+                job.note("The worker \(job.claimedBy ?? "") has no handler for \(job.name).", at: clock.now)
+                job.giveBack(until: time)
+            }
+        }
+        do {
+            guard try await desk.enterKey(claim) else { return }
+        } catch {
+            return reportStore(error)
+        }
+        let context = desk.newContext()
+        do {
+            let output = try await handler(claim, context, desk)
+            let settled = try await desk.settle(claim, in: context) { job in
+                job.output = output
+                job.progress = 1
+                job.finish(.done, at: clock.now)
+            }
+            await count(settled == nil ? .lost : .done, claim)
+        } catch {
+            await context.perform { context.rollback() }
+            await settle(claim, after: error)
+        }
+    }
+
+    /// What becomes of a run, for the counts.
+    private enum Outcome { case done, retried, failed, cancelled, postponed, lost }
+
+    private func count(_ outcome: Outcome, _ claim: JobClaim) async {
+        state.withLock { state in
+            switch outcome {
+            case .done: state.counts.done += 1
+            case .retried: state.counts.retried += 1
+            case .failed: state.counts.failed += 1
+            case .cancelled: state.counts.cancelled += 1
+            case .postponed: state.counts.postponed += 1
+            case .lost: state.counts.lost += 1
+            }
+        }
+        guard let key = claim.key else { return }
+        do {
+            try await desk.unblock(key, limit: claim.keyLimit)
+        } catch {
+            reportStore(error)
+        }
+    }
+
+    /// Records what becomes of a job after its handler has thrown, or its save has failed.
+    private func settle(_ claim: JobClaim, after error: any Error) async {
+        let clock = settings.clock
+        let text = Self.text(of: error)
+        switch (error as? JobExit, endOfRun(claim)) {
+        case (_, .lost):
+            await count(.lost, claim)
+        case (_, .cancelled), (.cancel, _):
+            await settle(claim, .cancelled) { job in
+                job.note(text, at: clock.now)
+                job.finish(.cancelled, at: clock.now)
+            }
+        case (.postpone(let wait), _):
+            let time = clock.now.addingTimeInterval(wait.seconds)
+            await settle(claim, .postponed) { $0.giveBack(until: time) }
+        case (_, .stopped):
+            await settle(claim, .postponed) { $0.giveBack(until: nil) }
+        case (let exit, nil):
+            var wait: Double?
+            if case .retry(let after, _) = exit { wait = after.seconds }
+            var isFinal = claim.attempt >= claim.maximumAttempts
+            if case .fail = exit { isFinal = true }
+            let chance = Double.random(in: 0...1)
+            await settle(claim, isFinal ? .failed : .retried) { [isFinal, wait] job in
+                job.note(text, at: clock.now)
+                if isFinal { return job.finish(.failed, at: clock.now) }
+                let backoff = (try? JobCoding.decode(JobBackoff.self, job.backoff)) ?? .exponential()
+                let seconds = wait ?? backoff.wait(after: Int(job.attempt), chance: chance)
+                job.state = .scheduled
+                job.runAt = clock.now.addingTimeInterval(seconds)
+                job.giveUp()
+            }
+        }
+    }
+
+    private func settle(
+        _ claim: JobClaim,
+        _ outcome: Outcome,
+        _ change: @Sendable @escaping (QueuedJob) throws -> Void
+    ) async {
+        do {
+            let settled = try await desk.settle(claim, change)
+            await count(settled == nil ? .lost : outcome, claim)
+        } catch {
+            // The lease ends by itself, and then the job is taken again.
+            reportStore(error)
+        }
+    }
+
+    private func reportStore(_ error: any Error) { desk.coordinator.report(error, "recording the end of a job") }
+
+    private static func text(of error: any Error) -> String {
+        switch error {
+        case JobExit.cancel(let text), JobExit.fail(let text), JobExit.retry(_, let text): text
+        case let error as any LocalizedError: error.errorDescription ?? "\(error)"
+        case let error as CocoaError: error.localizedDescription
+        default: "\(error)"
+        }
+    }
+
+    // MARK: - Stopping
+
+    /// Stops the worker: it takes no further jobs, and lets the running ones finish.
+    ///
+    /// The tasks of handlers that still run at the end of that time are cancelled, and their jobs are given back, so that
+    /// another worker takes them at once; that attempt does not count. Such a handler may not have ended when this returns,
+    /// but nothing of its context is saved.
+    ///
+    /// ```swift
+    /// let worker = JobWorker(container)
+    /// let running = Task { try await worker.run(stoppingOn: []) }
+    /// await worker.stop(within: .seconds(10))
+    /// _ = await running.result
+    /// ```
+    ///
+    /// - Parameter patience: How long the jobs may take, by the worker's clock.
+    public func stop(within patience: Duration = .seconds(25)) async {
+        await beginStop(within: patience).value
+    }
+
+    @discardableResult
+    private func beginStop(within patience: Duration) -> Task<Void, Never> {
+        let deadline = settings.clock.now.addingTimeInterval(patience.seconds)
+        let task = state.withLock { state in
+            if let stop = state.stop { return stop }
+            // Detached, since the caller may have been cancelled.
+            let stop = Task.detached { await self.finishRuns(until: deadline) }
+            state.stop = stop
+            return stop
+        }
+        bell.ring()
+        return task
+    }
+
+    private func finishRuns(until deadline: Date) async {
+        while true {
+            let count = bell.count
+            guard runningCount > 0 else { return }
+            let now = settings.clock.now
+            guard now < deadline else { break }
+            // The loop has ended, and with it the heartbeat.
+            do { try await beat(at: now) } catch { reportStore(error) }
+            let beat = state.withLock { $0.nextBeat } ?? deadline
+            await bell.wait(
+                beyond: count,
+                until: max(min(deadline, beat), now.addingTimeInterval(0.01)),
+                by: settings.clock
+            )
+        }
+        for claim in state.withLock({ $0.runs.values.map(\.claim) }) {
+            end(claim.id, .stopped)
+            // The handler may be deaf to the cancellation. Its save will find that it has lost the job.
+            await settle(claim, .postponed) { $0.giveBack(until: nil) }
+        }
+    }
+
+    // MARK: - Schedules
+
+    /// Enqueues a job at each time of a cron expression.
+    ///
+    /// Any number of workers may have the same schedule: there is one job for each time. The first worker that sees a
+    /// schedule begins with the next time. If no worker ran for a while, then there is one job for the newest of the times
+    /// that were missed.
+    ///
+    /// ```swift
+    /// struct Report: Job { var day: Date }
+    /// let worker = JobWorker(container)
+    /// let nightly = try CronExpression("30 3 * * mon-fri", timeZone: TimeZone(identifier: "Europe/Lisbon") ?? .gmt)
+    /// worker.schedule("nightly report", nightly) { time in Report(day: time) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - name: The name of the schedule, by which workers agree on its times.
+    ///   - times: The times.
+    ///   - configure: Changes the options, which are those of the type at first.
+    ///   - job: Makes the job for a time.
+    public func schedule<J: Job>(
+        _ name: String,
+        _ times: CronExpression,
+        options configure: @escaping @Sendable (inout JobOptions) -> Void = { _ in },
+        _ job: @escaping @Sendable (Date) -> J
+    ) {
+        let entry = JobScheduleEntry(name: name, times: times) { time, context in
+            let queued = try context.enqueue(job(time), configure)
+            if queued.isInserted, queued.state == .ready { queued.runAt = time }
+            return queued
+        }
+        state.withLock { state in
+            state.schedules.removeAll { $0.name == name }
+            state.schedules.append(entry)
+        }
+    }
+
+    private func enqueueSchedules(at now: Date) async throws -> Date? {
+        var next: Date?
+        for var schedule in state.withLock({ $0.schedules }) {
+            if schedule.next.map({ $0 > now }) != true {
+                schedule.next = try await desk.enqueue(schedule, at: now)
+                let (name, time) = (schedule.name, schedule.next)
+                state.withLock { state in
+                    guard let index = state.schedules.firstIndex(where: { $0.name == name }) else { return }
+                    state.schedules[index].next = time
+                }
+            }
+            next = [next, schedule.next].compactMap { $0 }.min()
+        }
+        return next
+    }
+}
+
+/// A schedule of a worker.
+struct JobScheduleEntry: Sendable {
+    let name: String
+    let times: CronExpression
+    /// Enqueues the job for a time.
+    let enqueue: @Sendable (Date, NSManagedObjectContext) throws -> QueuedJob
+    /// The next time, once the store was asked.
+    var next: Date?
+}

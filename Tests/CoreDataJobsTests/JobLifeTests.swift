@@ -1,0 +1,442 @@
+import CoreData
+import Expectations
+import StrataLocks
+import TestSupport
+import Testing
+
+@testable import CoreDataJobs
+
+@Suite("Lives of jobs")
+struct JobLifeTests {
+    private static func text(_ job: QueuedJob) -> String { "\(job.payload) \(job.state)" }
+    private static let state: @Sendable (QueuedJob) -> String = { "\($0.state)" }
+
+    /// A worker whose handler of Write makes a note.
+    private static func writer(_ jobs: JobStack, _ name: String = "one") -> JobWorker {
+        let worker = jobs.worker(name)
+        worker.handle(Write.self) { run in
+            try await run.perform { context in Note(context: context).text = run.job.text }
+        }
+        return worker
+    }
+
+    // MARK: - Order and time
+
+    @Test(arguments: StoreKind.allCases)
+    func `jobs run in the order of priority and time, and when their time has come`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let worker = jobs.worker()
+        let order = Locked<[String]>([])
+        worker.handle(Write.self) { run in order.withLock { $0.append(run.job.text) } }
+        let later = jobs.clock.now.addingTimeInterval(3600)
+        try jobs.enqueue(Write(text: "later")) { $0.start = .at(later) }
+        try jobs.enqueue(Write(text: "soon")) { $0.start = .after(.seconds(60)) }
+        try jobs.enqueue(Write(text: "first"))
+        try jobs.enqueue(Write(text: "second"))
+        try jobs.enqueue(Write(text: "urgent")) { $0.priority = 5 }
+        try await worker.drain()
+        expectEqual(order.withLock { $0 }, ["urgent", "first", "second"])
+        try await expectEqual(worker.desk.nextTime().map { $0 < later }, true)
+        jobs.clock.advance(by: .seconds(120))
+        try await worker.drain()
+        jobs.clock.set(to: later)
+        try await worker.drain()
+        expectEqual(order.withLock { Array($0.suffix(2)) }, ["soon", "later"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a finished job is kept for its time, and a failed one until it is retried`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let worker = Self.writer(jobs)
+        worker.handle(Add.self) { _ in throw JobExit.fail("never") }
+        try jobs.enqueue(Write(text: "day"))
+        try jobs.enqueue(Write(text: "not at all")) { $0.keep = .zero }
+        try jobs.enqueue(Add(numbers: []))
+        try await worker.drain()
+        try expectEqual(jobs.jobs(Self.text), [#"{"text":"day"} done"#, #"{"numbers":[]} failed"#])
+        jobs.clock.advance(by: .seconds(86_399))
+        try await worker.drain()
+        try expectEqual(jobs.jobs(Self.state), ["done", "failed"])
+        jobs.clock.advance(by: .seconds(61))
+        try await worker.drain()
+        try expectEqual(jobs.jobs { "\($0.state) \($0.failure ?? "")" }, ["failed never"])
+    }
+
+    // MARK: - Ends that handlers choose
+
+    @Test(arguments: StoreKind.allCases)
+    func `a handler cancels, postpones, or names the wait before the next attempt`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let worker = jobs.worker()
+        worker.handle(Write.self) { run in
+            switch run.job.text {
+            case "cancel": throw JobExit.cancel("there is no such user")
+            case "postpone": throw JobExit.postpone(.seconds(10))
+            default: throw JobExit.retry(after: .seconds(20), "busy")
+            }
+        }
+        for text in ["cancel", "postpone", "retry"] { try jobs.enqueue(Write(text: text)) }
+        let counts = try await worker.drain()
+        expectEqual([counts.cancelled, counts.postponed, counts.retried], [1, 1, 1])
+        let now = jobs.clock.now
+        try expectEqual(
+            jobs.jobs {
+                "\($0.state) \($0.attempt) \(Int($0.runAt.timeIntervalSince(now).rounded())) \($0.failure ?? "-")"
+            }
+            .dropFirst(),
+            ["scheduled 0 10 -", "scheduled 1 20 busy"]
+        )
+        try expectEqual(
+            jobs.jobs { "\($0.state) \($0.failure ?? "-")" }.first,
+            "cancelled there is no such user"
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a job without a handler waits for a worker that has one`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        try await expectEqual(jobs.worker("old").drain().postponed, 1)
+        try expectEqual(
+            jobs.jobs { "\($0.state) \($0.attempt) \($0.failure ?? "")" },
+            ["scheduled 0 The worker old has no handler for Write."]
+        )
+        jobs.clock.advance(by: .seconds(30))
+        try await expectEqual(Self.writer(jobs, "new").drain().done, 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a payload of another form is a failed attempt, and a failed save as well`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        try jobs.enqueue(Write(text: "b"))
+        try jobs.change { if $0.payload.contains("a\"") { $0.payload = "[]" } }
+        let worker = jobs.worker()
+        worker.handle(Write.self) { run in
+            try await run.perform { context in
+                Note(context: context).code = "same"
+                Note(context: context).code = "same"
+            }
+        }
+        try await expectEqual(worker.drain().retried, 2)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.failure != nil)" }, ["scheduled true", "scheduled true"])
+        try expectEqual(jobs.notes(), [])
+    }
+
+    // MARK: - Leases
+
+    @Test(arguments: StoreKind.allCases)
+    func `another worker takes the job of one that has died, and the attempt counts`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a")) { $0.maximumAttempts = 2 }
+        let dead = jobs.worker("dead")
+        let claims = try await dead.desk.take(4, of: "default", at: jobs.clock.now)
+        expectEqual(claims.map(\.attempt), [1])
+        let other = Self.writer(jobs, "other")
+        try await expectEqual(other.drain(), JobCounts())
+        try jobs.endLeases()
+        try await expectEqual(other.drain().done, 1)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.attempt)" }, ["done 2"])
+        // The first worker was only slow. Its end is not recorded, and its changes are not saved.
+        let context = dead.desk.newContext()
+        await context.perform { Note(context: context).text = "late" }
+        let settled = try await dead.desk.settle(claims[0], in: context) { $0.finish(.failed, at: Date()) }
+        expect(settled == nil)
+        try expectEqual(jobs.jobs(Self.state), ["done"])
+        try expectEqual(jobs.notes(), ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a job that kills its workers fails`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a")) { $0.maximumAttempts = 2 }
+        let desk = jobs.worker("dead").desk
+        try await expectEqual(desk.take(1, of: "default", at: jobs.clock.now).count, 1)
+        try jobs.endLeases()
+        try await expectEqual(desk.rescue(1, of: "default", at: jobs.clock.now).count, 1)
+        try jobs.endLeases()
+        try await expectEqual(Self.writer(jobs).drain().failed, 1)
+        try expectEqual(
+            jobs.jobs { "\($0.state) \($0.attempt) \($0.failure ?? "")" },
+            ["failed 2 The worker ended before the job did."]
+        )
+        try expectEqual(jobs.notes(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a heartbeat renews leases, and the end of the job finds no conflict`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (worker, begun, go) = (jobs.worker(), Steps(), Steps())
+        worker.handle(Write.self) { run in
+            try await run.perform { context in Note(context: context).text = "long" }
+            begun.pass()
+            await go.wait()
+        }
+        try await expectEqual(worker.pass(), 1)
+        await begun.wait()
+        try jobs.change { $0.claimedUntil = Date(timeIntervalSinceNow: 1) }
+        jobs.clock.advance(by: .seconds(20))
+        try await expectEqual(worker.pass(), 0)
+        try expectEqual(jobs.jobs { "\(($0.claimedUntil ?? .distantPast) > Date(timeIntervalSinceNow: 40))" }, ["true"])
+        go.pass()
+        try await expectEqual(worker.drain().done, 1)
+        try expectEqual(jobs.notes(), ["long"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the task of a run is cancelled when another worker has its job`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (worker, begun, ended) = (jobs.worker(), Steps(), Steps())
+        worker.handle(Write.self) { run in
+            try await run.perform { context in Note(context: context).text = "slow" }
+            begun.pass()
+            defer { ended.pass() }
+            try await SystemJobClock().sleep(until: Date(timeIntervalSinceNow: 60))
+        }
+        try await expectEqual(worker.pass(), 1)
+        await begun.wait()
+        try jobs.endLeases()
+        let other = Self.writer(jobs, "other")
+        try await expectEqual(other.drain().done, 1)
+        try await worker.heartbeat(at: jobs.clock.now)
+        await ended.wait()
+        try await worker.drain()
+        expectEqual(worker.counts.lost, 1)
+        try expectEqual(jobs.notes(), ["a"])
+    }
+
+    // MARK: - Those who look after jobs
+
+    @Test(arguments: StoreKind.allCases)
+    func `jobs are cancelled, also while they run`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "waits")) { $0.start = .after(.seconds(60)) }
+        try jobs.enqueue(Write(text: "runs"))
+        let (worker, begun) = (jobs.worker(), Steps())
+        worker.handle(Write.self) { run in
+            try await run.report(progress: 0.25, "a quarter")
+            begun.pass()
+            try await SystemJobClock().sleep(until: Date(timeIntervalSinceNow: 60))
+        }
+        try await expectEqual(worker.pass(), 1)
+        await begun.wait()
+        try expectEqual(
+            jobs.jobs { "\($0.state) \($0.progress) \($0.progressText ?? "")" },
+            ["scheduled 0.0 ", "running 0.25 a quarter"]
+        )
+        try jobs.change { $0.cancel() }
+        try expectEqual(jobs.jobs(Self.state), ["cancelled", "running"])
+        try await expectEqual(worker.drain().cancelled, 1)
+        try expectEqual(jobs.jobs(Self.state), ["cancelled", "cancelled"])
+        try jobs.change { $0.retry() }
+        try expectEqual(
+            jobs.jobs { "\($0.state) \($0.attempt) \($0.expiresAt == nil)" },
+            ["ready 0 true", "ready 0 true"]
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a paused queue is left alone until it is resumed`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let worker = Self.writer(jobs)
+        let context = jobs.stack.context()
+        try context.performAndWait {
+            try context.resumeJobs(in: "default")
+            try context.pauseJobs(in: "default")
+            try context.enqueue(Write(text: "a"))
+            try context.save()
+        }
+        try await expectEqual(worker.drain(), JobCounts())
+        try context.performAndWait {
+            try expectEqual(context.pausedJobQueues(), ["default"])
+            try context.resumeJobs(in: "default")
+            try context.save()
+        }
+        try await expectEqual(worker.drain().done, 1)
+    }
+
+    // MARK: - Unique jobs
+
+    @Test(arguments: StoreKind.allCases)
+    func `a unique job is enqueued once until it has finished, or for a time`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let context = jobs.stack.context()
+        func enqueue(_ period: Duration) throws -> Bool {
+            try context.performAndWait {
+                let job = try context.enqueue(Write(text: "\(period)")) {
+                    $0.unique = JobUniqueness("key", for: period)
+                }
+                let isNew = job.isInserted
+                // The same save finds its own.
+                try expect(context.enqueue(Write(text: "x")) { $0.unique = JobUniqueness("key") } === job)
+                try context.save()
+                return isNew
+            }
+        }
+        let worker = Self.writer(jobs)
+        try expect(enqueue(.zero))
+        try expect(!enqueue(.zero))
+        try await expectEqual(worker.drain().done, 1)
+        try expect(enqueue(.seconds(3600)))
+        try await expectEqual(worker.drain().done, 1)
+        try expect(!enqueue(.seconds(3600)))
+        // The hour has passed. Then the old job gives the key to the new one in one save.
+        try jobs.change { if $0.uniqueUntil != nil { $0.uniqueUntil = Date(timeIntervalSinceNow: -1) } }
+        await context.perform { context.reset() }
+        try expect(enqueue(.zero))
+        try await expectEqual(worker.drain().done, 1)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.uniqueKey ?? "-")" }, ["done -", "done -", "done -"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `if two contexts enqueue a unique job at once, the later save conflicts and its second run finds the job`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try JobStack(kind)
+        let context = jobs.stack.context()
+        let runs = Locked(0)
+        try context.performAndWait(retrying: 2) {
+            let job = try context.enqueue(Write(text: "mine")) { $0.unique = JobUniqueness("key") }
+            let run = runs.withLock { runs in
+                runs += 1
+                return runs
+            }
+            expectEqual(job.isInserted, run == 1)
+            if run == 1 { try jobs.enqueue(Write(text: "theirs")) { $0.unique = JobUniqueness("key") } }
+        }
+        expectEqual(runs.withLock { $0 }, 2)
+        try expectEqual(jobs.jobs { $0.payload }, [#"{"text":"theirs"}"#])
+    }
+
+    // MARK: - Keys
+
+    @Test(arguments: StoreKind.allCases)
+    func `jobs with a key run one at a time and in order, whatever workers do`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for number in 1...4 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("customer") } }
+        try jobs.enqueue(Write(text: "free"))
+        let (begun, go) = (Steps(), Steps())
+        let order = Locked<[String]>([])
+        let workers = ["one", "two"].map { name in
+            let worker = jobs.worker(name)
+            worker.handle(Write.self) { run in
+                order.withLock { $0.append(run.job.text) }
+                begun.pass()
+                if run.job.text == "1" { await go.wait() }
+            }
+            return worker
+        }
+        // All five are taken, and only two of them run.
+        try await expectEqual(workers[0].pass(), 4)
+        await begun.wait()
+        try await expectEqual(workers[1].pass() > 0, true)
+        await begun.wait(for: 2)
+        while workers[0].runningCount + workers[1].runningCount > 1 { await Task.yield() }
+        expectEqual(order.withLock { $0 }.sorted(), ["1", "free"])
+        try expectEqual(
+            jobs.jobs { "\($0.state) \($0.keyPlace ?? "-")" },
+            ["running customer#0", "blocked -", "blocked -", "blocked -", "done -"]
+        )
+        // A new one comes after those that wait.
+        try jobs.enqueue(Write(text: "5")) { $0.key = JobKey("customer") }
+        try await workers[1].drain()
+        go.pass()
+        while workers[0].runningCount > 0 { await Task.yield() }
+        for worker in [workers[1], workers[0], workers[1]] { try await worker.drain() }
+        expectEqual(order.withLock { $0.filter { $0 != "free" } }, ["1", "2", "3", "4", "5"])
+        try expectEqual(Set(jobs.jobs(Self.state)), ["done"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a key with a limit of two lets two jobs run`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for number in 1...3 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("api", limit: 2) } }
+        let desk = jobs.worker("one").desk
+        let claims = try await desk.take(3, of: "default", at: jobs.clock.now)
+        var entered: [Bool] = []
+        for claim in claims { entered.append(try await desk.enterKey(claim)) }
+        expectEqual(entered, [true, true, false])
+        try expectEqual(jobs.jobs { $0.keyPlace ?? "-" }, ["api#0", "api#1", "-"])
+        _ = try await desk.settle(claims[0]) { $0.finish(.done, at: Date()) }
+        try await desk.unblock("api", limit: 2)
+        try expectEqual(jobs.jobs(Self.state), ["done", "running", "ready"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a worker that dies between two saves leaves no job blocked`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for number in 1...2 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k\(number)") } }
+        try jobs.change { $0.state = .blocked }
+        try await expectEqual(Self.writer(jobs).drain().done, 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the job of a dead worker keeps its place among the jobs of its key`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for number in 1...2 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k") } }
+        let dead = jobs.worker("dead").desk
+        let claims = try await dead.take(1, of: "default", at: jobs.clock.now)
+        try await expectEqual(dead.enterKey(claims[0]), true)
+        let other = Self.writer(jobs, "other")
+        try await expectEqual(other.drain(), JobCounts())
+        try jobs.endLeases()
+        try await expectEqual(other.drain().done, 2)
+        try expectEqual(jobs.notes(), ["1", "2"])
+    }
+
+    // MARK: - Entities
+
+    @Test(arguments: StoreKind.allCases)
+    func `a subclass relates jobs to objects of the program`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let context = jobs.stack.context()
+        try context.performAndWait {
+            let note = Note(context: context)
+            note.text = "before"
+            let job: NoteJob = try context.enqueue(Write(text: "after"), as: NoteJob.self)
+            job.note = note
+            try context.save()
+        }
+        let worker = jobs.worker()
+        worker.handle(Write.self) { run in
+            try await run.perform { context in
+                let job = try require(context.existingObject(with: run.id) as? NoteJob)
+                job.note?.text = run.job.text
+            }
+        }
+        try await expectEqual(worker.drain().done, 1)
+        try expectEqual(jobs.notes(), ["after"])
+    }
+
+    @Test func `options that make no sense, and a model without jobs, are refused`() throws {
+        let jobs = try JobStack(.database)
+        let context = jobs.stack.context()
+        context.performAndWait {
+            let wrong: [(inout JobOptions) -> Void] = [
+                { $0.maximumAttempts = 0 }, { $0.maximumAttempts = 10_001 }, { $0.queue = "" },
+                { $0.keep = .seconds(-1) },
+                { $0.key = JobKey("k", limit: 0) },
+            ]
+            for change in wrong {
+                let error = expectThrows(CocoaError.self) { try context.enqueue(Write(text: ""), change) }
+                expectEqual(error?.code, .persistentStoreOperation)
+            }
+            expect(!context.hasChanges)
+        }
+        let other = try Stack(.database).context()
+        other.performAndWait {
+            let error = expectThrows(CocoaError.self) { try other.enqueue(Write(text: "")) }
+            expectEqual(error?.code, .persistentStoreOperation)
+        }
+    }
+
+    @Test func `a back-off grows to its limit, and chance makes it longer`() {
+        let backoff = JobBackoff.exponential(from: .seconds(15), to: .seconds(100), jitter: 0.5)
+        expectEqual((1...5).map { backoff.wait(after: $0, chance: 0) }, [15, 30, 60, 100, 100])
+        expectEqual(backoff.wait(after: 2, chance: 1), 45)
+        expectEqual(backoff.wait(after: 30_000, chance: 0), 100)
+        expectEqual(JobBackoff.constant(.seconds(5)).wait(after: 9, chance: 1), 5)
+    }
+}
