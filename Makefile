@@ -161,7 +161,9 @@ test-of: system-packages
 # In each of these programs one test runs after the other. Tests often wait for a private server or for the end of a process, and each wait would
 # take one of the few threads that tests share. So there are several programs at a time instead, with a server each.
 POSTGRESQL_OTHER_TESTS ?= ^(StrataPostgreSQLTests|StrataSQLTests)\.|$\
-	^CoreDataJobsTests\.|^CoreDataOperationsTests\.(Instrument|Statistics|Check|Closing|Limit)Tests|^ModelClassesTests\.ClassModelTests/objects
+	^CoreDataJobsTests\.|^CoreDataOperationsTests\.(Instrument|Statistics|Check|Closing|Limit)Tests|^ModelClassesTests\.ClassModelTests/objects|$\
+	^SwiftDataTests\.(FetchDescriptor|ModelContext|ModelHistory|ObjectLife|Observation|PostgreSQLConfiguration|$\
+	ResultsObserver|Undo)Tests
 POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.|^StorefrontTests\..*PostgreSQL
 POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
 # `swift test` runs one at a time.

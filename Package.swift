@@ -341,7 +341,7 @@ let package = Package(
         ),
         .testTarget(
             name: "SwiftDataTests",
-            dependencies: ["CoreData", "SwiftData", "StrataInspector", "TestSupport"]
+            dependencies: ["CoreData", "StrataInspector", "StrataLocks", "SwiftData", "TestSupport"]
         ),
         .testTarget(
             name: "CoreDataJobsTests",
@@ -383,6 +383,7 @@ let package = Package(
 
 if hasPostgreSQL {
     package.products.append(.library(name: "CoreDataPostgreSQL", targets: ["CoreDataPostgreSQL"]))
+    package.products.append(.library(name: "SwiftDataPostgreSQL", targets: ["SwiftDataPostgreSQL"]))
     package.targets += [
         .systemLibrary(
             name: "CStrataPostgreSQL",
@@ -400,6 +401,7 @@ if hasPostgreSQL {
             name: "CoreDataPostgreSQL",
             dependencies: ["CoreData", "StrataPostgreSQLStore", "StrataRows", "StrataKeys", "StrataLocks"]
         ),
+        .target(name: "SwiftDataPostgreSQL", dependencies: ["CoreDataPostgreSQL", "SwiftData"]),
         .testTarget(
             name: "StrataPostgreSQLTests",
             dependencies: ["StrataPostgreSQL", "CStrataPostgreSQL", "StrataLocks"]
@@ -415,6 +417,9 @@ if hasPostgreSQL {
     ]
     for target in package.targets where target.name == "TestSupport" {
         target.dependencies += ["CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore"]
+    }
+    for target in package.targets where target.name == "SwiftDataTests" {
+        target.dependencies += ["SwiftDataPostgreSQL"]
     }
     for target in package.targets where target.name == "StrataInspector" || target.name == "StrataInspectorTests" {
         target.dependencies += ["CoreDataPostgreSQL"]

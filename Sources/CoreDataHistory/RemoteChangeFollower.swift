@@ -312,7 +312,8 @@ extension NSPersistentStoreCoordinator {
         }
         let current = currentPersistentHistoryToken(fromStores: nil)
         let postsChanges = openStores.contains {
-            StoreOption.flag($0.store.options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+            ($0.store as? any CommitReportingStore)?.reportsCommits
+                ?? StoreOption.flag($0.store.options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
         }
         guard let current, postsChanges else {
             throw CocoaError.described(

@@ -119,12 +119,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         // A watcher gives numbers to the store's transactions, which writes to the store.
         guard let postgreSQL, !Self.isMigrationSource(options) else { return }
         try postgreSQL.watchForChanges()
-        guard let coordinator = persistentStoreCoordinator,
-            StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
-        else { return }
-        let poster = RemoteChangePoster(self, in: coordinator)
-        postgreSQL.onChanges { poster.enqueue() }
-        remoteChanges.withLock { $0 = poster }
+        if StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey]) { try reportCommits() }
     }
 
     package override func willRemove(from coordinator: NSPersistentStoreCoordinator?) {
@@ -294,5 +289,16 @@ extension PostgreSQLReplacement: StoreReplacement {
             model.frozen.schema,
             configuration: configuration == defaultConfigurationName ? nil : configuration
         )
+    }
+}
+
+extension PostgreSQLStore: CommitReportingStore {
+    package var reportsCommits: Bool { remoteChanges.withLock { $0 != nil } }
+
+    package func reportCommits() throws {
+        guard let postgreSQL, let coordinator = persistentStoreCoordinator, !reportsCommits else { return }
+        let poster = RemoteChangePoster(self, in: coordinator)
+        postgreSQL.onChanges { poster.enqueue() }
+        remoteChanges.withLock { $0 = poster }
     }
 }

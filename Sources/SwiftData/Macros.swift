@@ -14,8 +14,11 @@
 /// }
 /// ```
 ///
-/// A property is left out if it is computed, static, lazy or marked with ``Transient()``. The class must not inherit
-/// from another model yet. A constant with an initial value is refused, because it could not be read back.
+/// A class may inherit from another model; both are marked then. The objects of both are in one table, and a fetch of the
+/// superclass finds those of its subclasses. The schema needs the subclasses by name.
+///
+/// A property is left out if it is computed, static, lazy or marked with ``Transient()``. A constant has the value of its
+/// row in an object that is fetched, even if it has an initial value.
 @attached(
     member,
     conformances: Observable,
@@ -28,7 +31,9 @@
     named(_$observationRegistrar),
     named(_SwiftDataNoType),
     named(access),
-    named(withMutation)
+    named(withMutation),
+    named(_$Root),
+    named(_$isJoined)
 )
 @attached(memberAttribute)
 @attached(extension, conformances: Observable, PersistentModel, Sendable)

@@ -196,12 +196,14 @@ extension ExpansionRequest {
         _ macro: String,
         role: String,
         _ source: String,
-        in surroundings: [String] = []
+        in surroundings: [String] = [],
+        conformances: String = "Observable, PersistentModel, Sendable"
     ) -> ExpansionRequest {
         let context = surroundings.map { #"{"source":\#(JSON.quoted($0))}"# }.joined(separator: ",")
         let text = #"""
             {"macro":{"typeName":"\#(macro)"},"macroRole":"\#(role)","declSyntax":{"source":\#(JSON.quoted(source)),
-             "location":{"fileName":"A.swift","offset":100}},"lexicalContext":[\#(context)]}
+             "location":{"fileName":"A.swift","offset":100}},"lexicalContext":[\#(context)],
+             "conformanceListSyntax":{"source":"struct Placeholder: \#(conformances) {}"}}
             """#
         // The text is written above: it parses, and it has all parts.
         return (try? JSON(parsing: Array(text.utf8))).flatMap { ExpansionRequest($0) }!

@@ -69,9 +69,37 @@ struct ModelExpansionTests {
         expect(try require(expand("class A { var b: Int }").source).contains("public required init(backingData:"))
     }
 
+    @Test func `a subclass joins its values with those of its superclass, whose conformance it has`() throws {
+        let text = "final class B: A { var b = 1; let c: Int }"
+        let expansion = ModelMacro.expand(.sample("ModelMacro", role: "member", text, conformances: "Never"))
+        let source = try require(expansion.source)
+        expect(source.contains("public override var persistentBackingData: any SwiftData.BackingData<_$Root>"))
+        expect(
+            source.contains("public override class var schemaMetadata") && source.contains("super.schemaMetadata + ")
+        )
+        expect(source.contains("public required init(backingData: any SwiftData.BackingData<_$Root>)"))
+        expect(source.contains("super.init(backingData: backingData)") && !source.contains("typealias"))
+        expect(source.contains("c = values.getValue(forKey: \\.c)") && source.contains("_b = _SwiftDataNoType()"))
+        let conformance = ModelMacro.expand(.sample("ModelMacro", role: "extension", text, conformances: "Never"))
+        expectEqual(conformance, Expansion(source: ""))
+        // Protocols are no superclass.
+        expect(try require(expand("class B: Named { }").source).contains("public typealias _$Root = B"))
+    }
+
+    @Test func `a constant with an initial value gets the stored one`() throws {
+        let source = try require(expand("class A { let id: UUID = UUID(); let b: Int }").source)
+        expect(source.contains("_restoreConstant(backingData.getValue(forKey: \\.id), named: \"id\", of: A.self)"))
+        expect(source.contains("keypath: \\_M.id, defaultValue: (UUID()) as UUID") && !source.contains("id = backing"))
+    }
+
+    @Test func `key paths of a class with subclasses begin with the class that asks`() throws {
+        let source = try require(expand("class A { var b: Int }").source)
+        expect(source.contains("public class var schemaMetadata") && source.contains("keypath: \\_M.b"), "\(source)")
+        expect(source.contains("func own<_M: A>(_: _M.Type)") && source.contains("return own(Self.self)"))
+    }
+
     @Test(arguments: [
         ("struct A { }", "can only stand on a class"), ("class A<T> { }", "an entity has one class"),
-        ("final class A { let id = UUID() }", "cannot read 'id' back"),
     ])
     func `what cannot be a model is reported`(_ source: String, _ message: String) throws {
         let expansion = expand(source)

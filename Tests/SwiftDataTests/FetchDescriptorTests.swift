@@ -116,4 +116,32 @@ struct FetchDescriptorTests {
         try context.save()
         expectEqual(try ModelContext(context.container).fetch(descriptor).map(\.years), [5, 5, 5, 4])
     }
+
+    @Test func `descriptors are equal if their fields and the values of their predicates are`() {
+        func descriptor(_ name: String, _ limit: Int? = nil) -> FetchDescriptor<Sailor> {
+            var descriptor = FetchDescriptor<Sailor>(
+                predicate: #Predicate { $0.name == name },
+                sortBy: [SortDescriptor(\.badge)]
+            )
+            descriptor.fetchLimit = limit
+            return descriptor
+        }
+        expectEqual(descriptor("Ada"), descriptor("Ada"))
+        expect(descriptor("Ada") != descriptor("Bea") && descriptor("Ada") != descriptor("Ada", 1))
+        expect(descriptor("Ada") != FetchDescriptor(sortBy: [SortDescriptor(\.badge)]))
+    }
+
+    @Test(arguments: Place.allCases)
+    func `identifiers can be fetched in batches`(_ place: Place) throws {
+        let context = try context(place)
+        var descriptor = FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)])
+        expectEqual(
+            expectThrows(SwiftDataError.self) { _ = try context.fetchIdentifiers(descriptor, batchSize: 3) },
+            SwiftDataError.includePendingChangesWithBatchSize
+        )
+        descriptor.includePendingChanges = false
+        let identifiers = try context.fetchIdentifiers(descriptor, batchSize: 3)
+        expectEqual(Array(identifiers), try context.fetchIdentifiers(descriptor))
+        expectEqual((context.model(for: identifiers[3]) as? Sailor)?.name, "Dan")
+    }
 }

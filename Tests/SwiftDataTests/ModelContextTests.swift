@@ -2,26 +2,60 @@ import CoreData
 import Expectations
 import Foundation
 import SwiftData
+import TestSupport
 import Testing
 
-/// The stores on which the suites run.
+#if canImport(SwiftDataPostgreSQL)
+import SwiftDataPostgreSQL
+#endif
+
+/// The stores on which the suites run: a database if the run has one.
 enum Place: CaseIterable, CustomTestStringConvertible {
-    case file, memory
+    case file, memory, database
 
-    var testDescription: String { self == .file ? "SQLite" : "in memory" }
+    static var allCases: [Place] { hasDatabase ? [.database] : [.file, .memory] }
 
-    func container() throws -> ModelContainer {
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent(
+    static var hasDatabase: Bool {
+        #if canImport(SwiftDataPostgreSQL)
+        TestDatabase.isThere
+        #else
+        false
+        #endif
+    }
+
+    var testDescription: String {
+        switch self {
+        case .file: "SQLite"
+        case .memory: "in memory"
+        case .database: "PostgreSQL"
+        }
+    }
+
+    /// A new store.
+    var configuration: ModelConfiguration {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(
             "swiftdata-\(UUID().uuidString)/a.store"
         )
+        switch self {
+        case .memory: return ModelConfiguration(isStoredInMemoryOnly: true)
+        case .file: return ModelConfiguration(url: file)
+        case .database:
+            #if canImport(SwiftDataPostgreSQL)
+            return ModelConfiguration(postgreSQL: TestDatabase.url(for: file))
+            #else
+            fatalError("there is no PostgreSQL")
+            #endif
+        }
+    }
+
+    func container() throws -> ModelContainer {
         return try ModelContainer(
             for: Sailor.self,
             Values.self,
             Parcel.self,
             Crate.self,
             Zone.Place.self,
-            configurations: self == .memory
-                ? ModelConfiguration(isStoredInMemoryOnly: true) : ModelConfiguration(url: url)
+            configurations: configuration
         )
     }
 }
@@ -184,6 +218,7 @@ struct ModelContextTests {
             for key in ["insertedIdentifiers", "updatedIdentifiers", "deletedIdentifiers"] {
                 posted.identifiers[key] = $0.userInfo?[key] as? Set<PersistentIdentifier>
             }
+            posted.tokens = $0.userInfo?["historyTokens"] as? [String: any HistoryToken] ?? [:]
         }
         defer { NotificationCenter.default.removeObserver(observer) }
         let third = Sailor("Cid", badge: 3)
@@ -195,6 +230,9 @@ struct ModelContextTests {
         expectEqual(posted.identifiers["insertedIdentifiers"], [third.persistentModelID])
         expectEqual(posted.identifiers["updatedIdentifiers"], [first.persistentModelID])
         expectEqual(posted.identifiers["deletedIdentifiers"], [deleted])
+        let transactions = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+        let store = try require(first.persistentModelID.storeIdentifier)
+        expectEqual(posted.tokens.mapValues { $0 as? DefaultHistoryToken }, [store: transactions.last?.token])
         posted.identifiers = [:]
         try context.save()
         expect(posted.identifiers.isEmpty, "a save without changes posts nothing")
@@ -244,4 +282,5 @@ private final class Counter: @unchecked Sendable {  // Changed on the test's thr
 
 private final class Posted: @unchecked Sendable {  // Changed on the test's thread only.
     var identifiers: [String: Set<PersistentIdentifier>] = [:]
+    var tokens: [String: any HistoryToken] = [:]
 }

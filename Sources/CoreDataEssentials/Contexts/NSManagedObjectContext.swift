@@ -431,6 +431,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return changeTracker.objects.contains { $0.hasChanges }
     }
 
+    /// Whether a save would write anything: new objects that are deleted do not count.
+    ///
+    /// - Complexity: O(number of changed objects) at most.
+    package final var hasChangesForStores: Bool {
+        changeTracker.objects.contains { $0.hasChanges && !$0.flags.isSuperset(of: [.inserted, .deleted]) }
+    }
+
     /// The objects that the next save inserts.
     ///
     /// O(number of changes).

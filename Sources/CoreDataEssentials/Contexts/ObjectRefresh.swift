@@ -32,6 +32,7 @@ struct ObjectRefresh {
             object.flags.remove([.gone, .deleted, .deletePropagated])
         }
         guard !keepsChanges || !object.hasChanges else { return keepChanges() }
+        object.noteValues()
         if object.hasChanges { object.discardChanges() }
         if !context.failedReads.isEmpty { context.failedReads.forgetWrites(to: object) }
         object.turnIntoFault()

@@ -212,6 +212,14 @@ extension NSManagedObject {
         return layout.toMany.contains { !$0.isTransient && extras.toMany[$0.index]?.hasChanges == true }
     }
 
+    /// The indices of the to-many relationships with unsaved changes.
+    final func changedToManySet() -> SlotSet {
+        var set = SlotSet()
+        guard let extras else { return set }
+        for index in extras.toMany.indices where extras.toMany[index]?.hasChanges == true { set.insert(index) }
+        return set
+    }
+
     /// The slots that differ from the last fetched or saved row; for a new object, those with a value.
     private func changedSlots() -> [Slot] {
         guard flags.contains(.ownsRow), let current else { return [] }
@@ -251,6 +259,7 @@ extension NSManagedObject {
 
     /// Drops all changes: the object shows its last fetched or saved values again.
     final func discardChanges() {
+        noteValues()
         if flags.contains(.ownsRow), let base = extras?.base {
             current = base
             flags.remove(.ownsRow)
@@ -279,6 +288,7 @@ extension NSManagedObject {
     ///   - reloadsRelationships: Whether to-many relationships are read from the store again.
     final func rebase(onto row: Row, reloadsRelationships: Bool = true) {
         guard !flags.contains(.fault) else { return }
+        noteValues(relationships: reloadsRelationships ? nil : SlotSet())
         if flags.contains(.ownsRow), let base = extras?.base, let old = current {
             let merged = row.copy()
             for slot in layout.slots where !base.hasSameValue(as: old, in: slot) { merged.take(slot, from: old) }

@@ -35,12 +35,13 @@ extension NSManagedObject {
     final func addInverse(_ inverse: Relationship, of object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
-            changeToMany(layout.toMany[index]) { $0.add(object.reference) }
+            if changeToMany(layout.toMany[index], { $0.add(object.reference) }) { noteInverse(inverse.name) }
         case .slot(let index):
             let slot = layout.slots[index]
             let old = readableRow().reference(slot)
             guard old != object.reference else { return holdInverse(slot) }
             writableRow().setReference(object.reference, slot)
+            noteInverse(inverse.name)
             // This is a one-to-one relationship: the former destination loses this object.
             if let old, let former = context?.object(for: old, near: self),
                 let forward = slot.inverse
@@ -55,11 +56,12 @@ extension NSManagedObject {
     final func dropInverse(_ inverse: Relationship, of object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
-            changeToMany(layout.toMany[index]) { $0.remove(object.reference) }
+            if changeToMany(layout.toMany[index], { $0.remove(object.reference) }) { noteInverse(inverse.name) }
         case .slot(let index):
             let slot = layout.slots[index]
             guard readableRow().reference(slot) == object.reference else { return holdInverse(slot) }
             writableRow().setReference(nil, slot)
+            noteInverse(inverse.name)
         default: break
         }
     }

@@ -6,8 +6,11 @@ enum ModelMacro {
         do throws(Diagnostic) {
             switch request.role {
             case "member":
-                let declaration = try ModelDeclaration(reading: request.declaration)
-                return Expansion(source: try members(of: declaration), diagnostics: warnings(about: declaration))
+                let declaration = try ModelDeclaration(
+                    reading: request.declaration,
+                    conforms: request.missingConformances?.contains("PersistentModel") != true
+                )
+                return Expansion(source: members(of: declaration), diagnostics: warnings(about: declaration))
             case "memberAttribute": return try memberAttribute(request)
             case "extension": return Expansion(source: conformance(request))
             default: throw Diagnostic("@Model cannot be expanded as '\(request.role)'.", at: 0..<0)
@@ -35,24 +38,19 @@ enum ModelMacro {
         }
     }
 
-    private static func members(of declaration: ModelDeclaration) throws(Diagnostic) -> String {
-        for property in declaration.properties where property.isConstant && property.initialValue != nil {
-            throw Diagnostic(
-                "@Model cannot read '\(property.bareName)' back from a store, because a constant keeps its initial value.",
-                at: property.keywordRange,
-                fixIt: .init(
-                    message: "replace 'let' with 'private(set) var'",
-                    range: property.keywordRange,
-                    replacement: "private(set) var"
-                )
-            )
-        }
+    private static func members(of declaration: ModelDeclaration) -> String {
+        return declaration.isSubclass ? subclassMembers(of: declaration) : rootMembers(of: declaration)
+    }
+
+    private static func rootMembers(of declaration: ModelDeclaration) -> String {
         let name = declaration.name
         let required = declaration.isFinal ? "" : "required "
+        // Subclasses override members whose types contain the name of this class.
+        let root = declaration.isFinal ? "" : "\npublic typealias _$Root = \(name)\n"
         return """
             @SwiftData.Transient
             private var _$backingData: any SwiftData.BackingData<\(name)> = \(name).createBackingData()
-
+            \(root)
             public var persistentBackingData: any SwiftData.BackingData<\(name)> {
                 @storageRestrictions(initializes: _$backingData)
                 init(initialValue) {
@@ -69,58 +67,132 @@ enum ModelMacro {
             \(metadata(of: declaration))
 
             public \(required)init(backingData: any SwiftData.BackingData<\(name)>) {
-            \(initialisations(of: declaration))
+            \(initialisations(of: declaration, from: "backingData"))
                 self.persistentBackingData = backingData
+            \(constants(of: declaration, from: "backingData"))
             }
 
-            @SwiftData.Transient
-            private let _$observationRegistrar = Observation.ObservationRegistrar()
-
-            internal nonisolated func access<_M>(keyPath: KeyPath<\(name), _M>) {
-                _$observationRegistrar.access(self, keyPath: keyPath)
-            }
-
-            internal nonisolated func withMutation<_M, _R>(keyPath: KeyPath<\(name), _M>, _ mutation: () throws -> _R) rethrows -> _R {
-                try _$observationRegistrar.withMutation(of: self, keyPath: keyPath, mutation)
-            }
-
-            struct _SwiftDataNoType {
-            }
+            \(observation(of: name))
             """
     }
 
-    private static func initialisations(of declaration: ModelDeclaration) -> String {
+    /// The values of a subclass that its initialiser sets join those of the class above it before they are used.
+    private static func subclassMembers(of declaration: ModelDeclaration) -> String {
+        let name = declaration.name
+        let hasConstants = declaration.properties.contains { $0.isConstant }
+        let own =
+            "    let values: any SwiftData.BackingData<\(name)> = backingData._generateCurrentClassBackingData()\n"
+        return """
+            @SwiftData.Transient
+            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name).createBackingData()
+
+            @SwiftData.Transient
+            private var _$isJoined = false
+
+            public override var persistentBackingData: any SwiftData.BackingData<_$Root> {
+                get {
+                    if !_$isJoined {
+                        _$isJoined = true
+                        super.persistentBackingData = _$backingData._joined(with: super.persistentBackingData)
+                    }
+                    return super.persistentBackingData
+                }
+                set {
+                    _$isJoined = true
+                    super.persistentBackingData = newValue
+                }
+            }
+
+            \(metadata(of: declaration))
+
+            public required init(backingData: any SwiftData.BackingData<_$Root>) {
+            \(hasConstants ? own : "")\(initialisations(of: declaration, from: "values"))
+                _$isJoined = true
+                super.init(backingData: backingData)
+            \(constants(of: declaration, from: "values"))
+            }
+
+            \(observation(of: name))
+            """
+    }
+
+    private static func observation(of name: String) -> String {
+        """
+        @SwiftData.Transient
+        private let _$observationRegistrar = Observation.ObservationRegistrar()
+
+        internal nonisolated func access<_M>(keyPath: KeyPath<\(name), _M>) {
+            _$observationRegistrar.access(self, keyPath: keyPath)
+        }
+
+        internal nonisolated func withMutation<_M, _R>(keyPath: KeyPath<\(name), _M>, _ mutation: () throws -> _R) rethrows -> _R {
+            try _$observationRegistrar.withMutation(of: self, keyPath: keyPath, mutation)
+        }
+
+        struct _SwiftDataNoType {
+        }
+        """
+    }
+
+    private static func initialisations(of declaration: ModelDeclaration, from values: String) -> String {
         declaration.members.compactMap { member in
             switch member {
-            case .property(let property):
-                property.isConstant
-                    ? "    \(property.name) = backingData.getValue(forKey: \\.\(property.name))"
-                    : "    _\(property.bareName) = _SwiftDataNoType()"
+            case .property(let property) where !property.isConstant: "    _\(property.bareName) = _SwiftDataNoType()"
+            case .property(let property) where property.initialValue == nil:
+                "    \(property.name) = \(values).getValue(forKey: \\.\(property.name))"
             case .condition(let line): line
-            case .constraint: nil
+            case .property, .constraint: nil
+            }
+        }.joined(separator: "\n")
+    }
+
+    /// Constants with an initial value have got that value, in place of which those of stored objects belong.
+    private static func constants(of declaration: ModelDeclaration, from values: String) -> String {
+        declaration.members.compactMap { member in
+            switch member {
+            case .property(let property) where property.isConstant && property.initialValue != nil:
+                "    _restoreConstant(\(values).getValue(forKey: \\.\(property.name)), "
+                    + "named: \"\(property.bareName)\", of: \(declaration.name).self)"
+            case .condition(let line): line
+            case .property, .constraint: nil
             }
         }.joined(separator: "\n")
     }
 
     /// The schema, with one statement for each property: the type checker's work grows with the size of a statement.
+    ///
+    /// The key paths of a class that has subclasses begin with the subclass that asks, because those are the key paths
+    /// that a program writes for inherited properties.
     private static func metadata(of declaration: ModelDeclaration) -> String {
-        var lines = [
-            "public static var schemaMetadata: [SwiftData.Schema.PropertyMetadata] {",
-            "    var metadata: [SwiftData.Schema.PropertyMetadata] = []",
-        ]
+        let name = declaration.name
+        let type = "[SwiftData.Schema.PropertyMetadata]"
+        var lines: [String]
+        if declaration.isFinal, !declaration.isSubclass {
+            lines = ["public static var schemaMetadata: \(type) {", "    var metadata: \(type) = []"]
+        } else {
+            lines = [
+                "public \(declaration.isSubclass ? "override " : "")class var schemaMetadata: \(type) {",
+                "    func own<_M: \(name)>(_: _M.Type) -> \(type) {", "    var metadata: \(type) = []",
+            ]
+        }
+        let root = declaration.isFinal ? name : "_M"
         for member in declaration.members {
             switch member {
             case .condition(let line): lines.append(line)
-            case .property(let property): lines.append(entry(of: property, in: declaration.name))
+            case .property(let property): lines.append(entry(of: property, in: root))
             case .constraint(let macro, let arguments):
-                let generic = arguments.hasPrefix("<") ? "" : "<\(declaration.name)>"
+                let generic = arguments.hasPrefix("<") ? "" : "<\(name)>"
                 lines.append(
-                    "    metadata.append(SwiftData.Schema.PropertyMetadata(name: \"\", keypath: \\\(declaration.name).self, "
+                    "    metadata.append(SwiftData.Schema.PropertyMetadata(name: \"\", keypath: \\\(name).self, "
                         + "defaultValue: nil, metadata: SwiftData.Schema.\(macro)\(generic)\(arguments)))"
                 )
             }
         }
-        lines += ["    return metadata", "}"]
+        lines.append("    return metadata")
+        if !declaration.isFinal || declaration.isSubclass {
+            lines += ["    }", "    return \(declaration.isSubclass ? "super.schemaMetadata + " : "")own(Self.self)"]
+        }
+        lines.append("}")
         return lines.joined(separator: "\n")
     }
 
@@ -153,7 +225,10 @@ enum ModelMacro {
     // MARK: - Conformance
 
     private static func conformance(_ request: ExpansionRequest) -> String {
-        guard let type = request.extendedType else { return "" }
+        // A subclass has the conformances of its superclass.
+        guard let type = request.extendedType, request.missingConformances?.contains("PersistentModel") == true else {
+            return ""
+        }
         return """
             extension \(type): SwiftData.PersistentModel, Observation.Observable {
             }

@@ -12,6 +12,8 @@ struct ExpansionRequest {
     let surroundings: [String]
     /// The type that an extension is to be made of, with the names of the types around it.
     let extendedType: String?
+    /// The text of a structure that conforms to those of the macro's protocols which the type does not conform to yet.
+    let missingConformances: String?
 
     /// Reads the body of an `expandAttachedMacro` message; `nil` if a part is missing that every expansion needs.
     init?(_ message: JSON) {
@@ -24,6 +26,7 @@ struct ExpansionRequest {
         self.declaration = declaration
         self.location = SourceLocation(message["declSyntax"]?["location"])
         self.extendedType = message["extendedTypeSyntax"]?["source"]?.string
+        self.missingConformances = message["conformanceListSyntax"]?["source"]?.string
         self.surroundings = (message["lexicalContext"]?.elements ?? []).compactMap { $0["source"]?.string }
     }
 }

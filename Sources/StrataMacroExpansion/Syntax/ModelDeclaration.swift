@@ -103,6 +103,8 @@ struct ModelDeclaration: Equatable {
     let name: String
     let modifiers: [String]
     let members: [Member]
+    /// Whether the class inherits from another model.
+    let isSubclass: Bool
 
     enum Member: Equatable {
         case property(ModelProperty)
@@ -121,8 +123,11 @@ struct ModelDeclaration: Equatable {
 
     /// Reads a class.
     ///
+    /// - Parameters:
+    ///   - source: The text of the class.
+    ///   - conforms: Whether the class is a model without the macro, as it is if it inherits from one.
     /// - Throws: The error that keeps the class from being a model's class.
-    init(reading source: String) throws(Diagnostic) {
+    init(reading source: String, conforms: Bool) throws(Diagnostic) {
         var cursor = Cursor(source)
         guard let header = cursor.readHeader(), header.keyword.text == "class", let name = header.name else {
             throw Diagnostic("@Model can only stand on a class.", at: Cursor(source).range)
@@ -130,6 +135,7 @@ struct ModelDeclaration: Equatable {
         guard !header.isGeneric else {
             throw Diagnostic("@Model cannot stand on a generic class: an entity has one class.", at: name.range)
         }
+        isSubclass = conforms && cursor.isAt(":")
         while let token = cursor.current, token.text != "{" { cursor.skipBalanced() }
         cursor.advance()
         self.name = name.text

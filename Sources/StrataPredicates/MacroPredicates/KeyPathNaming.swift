@@ -42,6 +42,24 @@ package enum KeyPathNamers {
     /// Adds a function, which stays as long as the process runs.
     package static func register(_ namer: @escaping Namer) { namers.withLock { $0.append(namer) } }
 
+    private static let casts = Locked<[@Sendable (Any.Type) -> String?]>([])
+
+    /// Adds a function that gives the name by which a cast finds the entity of a type of another layer.
+    ///
+    /// The function returns `nil` for all others.
+    package static func registerCasts(_ cast: @escaping @Sendable (Any.Type) -> String?) {
+        casts.withLock { $0.append(cast) }
+    }
+
+    /// The name by which a cast finds the entity of a type; `nil` if the type has no entity.
+    static func castName(of type: Any.Type) -> String? {
+        if let naming = type as? any KeyPathNaming.Type { return naming.castName }
+        for cast in casts.withLock({ $0 }) {
+            if let name = cast(type) { return name }
+        }
+        return nil
+    }
+
     private static let constants = Locked<[@Sendable (Any) -> Any?]>([])
 
     /// Adds a function that turns constants of another layer into values of this one.

@@ -92,9 +92,9 @@ extension PredicateTranslator {
     ) throws -> Translation {
         let from = unwrapped(Input.Output.self)
         let to = unwrapped(Desired.self)
-        if from != to, isSubclass(to, of: from), let target = to as? any KeyPathNaming.Type {
+        if from != to, isSubclass(to, of: from), let target = KeyPathNamers.castName(of: to) {
             let source = try translate(input)
-            let name = NSExpression(forConstantValue: target.castName)
+            let name = NSExpression(forConstantValue: target)
             let cast = NSExpression(
                 forFunction: PredefinedFunction.cast.rawValue,
                 arguments: [try source.plainExpression(), name]

@@ -27,6 +27,10 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
         persistentStoreCoordinator = container.coordinator
         automaticallyMergesChangesFromParent = true
         mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+        observers.values = ValueObserver(
+            isObserved: { [unowned self] in registeredModel(of: $0) != nil },
+            changed: { [unowned self] in registeredModel(of: $0)?.announceChanges(of: $1) }
+        )
     }
 
     /// The context of the program, which is made anew if the program has kept its objects only.
@@ -68,6 +72,29 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
         guard models.count > purgeLimit else { return }
         models = models.filter { $0.value.model != nil }
         purgeLimit = max(WorkSize.searchedObjects, models.count * 2)
+    }
+
+    // MARK: - Undo
+
+    /// Runs work of the undo manager on the queue; after a step, objects that it took out or brought back follow.
+    func undo(isStep: Bool, _ work: () -> Void) {
+        performAndWait {
+            guard isStep else { return work() }
+            processPendingChanges()
+            let before = insertedObjects
+            work()
+            for object in before where object.managedObjectContext == nil {
+                guard let model = registeredModel(of: object) else { continue }
+                model.backing.keepValues()
+                model.backing.detach()
+            }
+            for object in insertedObjects.union(updatedObjects).union(deletedObjects) {
+                // The model object that an earlier step or a save has taken out comes back with its managed object.
+                if let model = models[ObjectIdentifier(object)]?.model { model.backing.reattach(object, in: self) }
+            }
+            modelContext.holdChanged()
+            observers.values?.report()
+        }
     }
 
     // MARK: - Unique values

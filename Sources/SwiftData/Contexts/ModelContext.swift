@@ -5,7 +5,7 @@ import Foundation
 ///
 /// A context and its objects are used where the context was made, for instance in one actor. It follows the saves of
 /// the other contexts of its container: objects without changes show the new values, and unsaved changes stay.
-public final class ModelContext {
+public final class ModelContext: Equatable, SendableMetatype {
     /// The container, which lives as long as its contexts.
     public var container: ModelContainer { managed.container }
     let managed: ManagedContext
@@ -15,6 +15,7 @@ public final class ModelContext {
     /// The objects whose values are not in their managed objects yet; `nil` if no insertion runs.
     private var arriving: [any PersistentModel]?
     private var isSaveScheduled = false
+    private let editor = UUID()
     /// Whether the context lives because a save without a call has failed.
     private var isKept = false
 
@@ -27,11 +28,16 @@ public final class ModelContext {
     /// Makes a context with the objects and changes of one that the program has not kept.
     init(managed: ManagedContext) {
         self.managed = managed
-        onQueue {
-            for object in managed.insertedObjects.union(managed.updatedObjects).union(managed.deletedObjects) {
-                changed[ObjectIdentifier(object)] = managed.registeredModel(of: object)
-            }
+        onQueue { holdChanged() }
+    }
+
+    /// Holds exactly the objects with changes.
+    func holdChanged() {
+        changed = [:]
+        for object in managed.insertedObjects.union(managed.updatedObjects).union(managed.deletedObjects) {
+            changed[ObjectIdentifier(object)] = managed.registeredModel(of: object)
         }
+        if !changed.isEmpty { scheduleSave() }
     }
 
     /// Whether changes are saved without a call.
@@ -48,14 +54,28 @@ public final class ModelContext {
         set { onQueue { managed.transactionAuthor = newValue } }
     }
 
+    /// Who changes objects in this context, for custom stores.
+    public var editingState: EditingState { EditingState(id: editor, author: author) }
+
     /// The recorder of changes, by which they can be undone; none by default.
+    ///
+    /// The changes until the next ``processPendingChanges()``, fetch or save are one step. The manager is used where the
+    /// context is used. An object whose insertion is undone leaves the context with its values; one whose deletion is
+    /// undone comes back, as a new object if the deletion was saved. A roll-back empties the manager.
     public var undoManager: CoreData.UndoManager? {
         get { onQueue { managed.undoManager } }
-        set { onQueue { managed.undoManager = newValue } }
+        set {
+            onQueue {
+                managed.undoManager = newValue
+                newValue?.setScope(of: managed) { [weak managed] isStep, work in
+                    if let managed { managed.undo(isStep: isStep, work) } else { work() }
+                }
+            }
+        }
     }
 
-    /// Whether there are unsaved changes.
-    public var hasChanges: Bool { onQueue { managed.hasChanges } }
+    /// Whether there are unsaved changes; new objects that were deleted again are none.
+    public var hasChanges: Bool { onQueue { managed.hasChangesForStores } }
 
     /// The objects that were inserted since the last save.
     public var insertedModelsArray: [any PersistentModel] { sorted(managed.insertedObjects) }
@@ -117,7 +137,9 @@ public final class ModelContext {
         where predicate: Predicate<T>? = nil,
         includeSubclasses: Bool = true
     ) throws {
-        for object in try fetch(FetchDescriptor(predicate: predicate)) { delete(object) }
+        var descriptor = FetchDescriptor(predicate: predicate)
+        descriptor.includesSubclasses = includeSubclasses
+        for object in try fetch(descriptor) { delete(object) }
     }
 
     /// Gives up all unsaved changes.
@@ -151,7 +173,7 @@ public final class ModelContext {
     /// - Throws: Core Data's errors of validation, conflicts and stores. The changes stay in the context then.
     public func save() throws {
         try onQueue {
-            guard managed.hasChanges else { return }
+            guard managed.hasChangesForStores else { return }
             NotificationCenter.default.post(name: Self.willSave, object: self)
             // The changes that delete rules and inverses make are saved as well.
             managed.processPendingChanges()
@@ -176,9 +198,16 @@ public final class ModelContext {
                     ),
                     NotificationKey.updatedIdentifiers.rawValue: Set(updated.map { PersistentIdentifier($0.objectID) }),
                     NotificationKey.deletedIdentifiers.rawValue: deletedIdentifiers,
+                    NotificationKey.historyTokens.rawValue: historyTokens,
                 ]
             )
         }
+    }
+
+    /// The places in the histories after the last save, by the identifiers of the stores that it has written to.
+    private var historyTokens: [String: any HistoryToken] {
+        let saved = managed.observers.values?.savedTransactions ?? [:]
+        return Dictionary(uniqueKeysWithValues: saved.map { ($0, DefaultHistoryToken(tokenValue: [$0: $1])) })
     }
 
     /// Posted before a save with changes, by the context.
@@ -186,10 +215,20 @@ public final class ModelContext {
     /// Posted after a save with changes, by the context; the keys are those of ``NotificationKey``.
     public static let didSave = Notification.Name("NSModelContextDidSaveNotification")
 
-    /// The keys of the notifications' information.
+    /// The keys of the notifications' information, by their raw values.
     public enum NotificationKey: String, Sendable {
-        case queryGeneration, invalidatedAllIdentifiers, insertedIdentifiers, updatedIdentifiers, deletedIdentifiers,
-            historyTokens
+        /// Not used: contexts are not pinned to versions of the data.
+        case queryGeneration
+        /// Not used: contexts are not reset.
+        case invalidatedAllIdentifiers
+        /// The identifiers of the new objects, a `Set<PersistentIdentifier>`.
+        case insertedIdentifiers
+        /// The identifiers of the changed objects, a `Set<PersistentIdentifier>`.
+        case updatedIdentifiers
+        /// The identifiers of the deleted objects, a `Set<PersistentIdentifier>`.
+        case deletedIdentifiers
+        /// The places in the histories after the save, a `[String: any HistoryToken]` by the identifiers of the stores.
+        case historyTokens
     }
 
     // MARK: - Identity
@@ -237,7 +276,7 @@ public final class ModelContext {
             return object
         }
         let name = type(of: model).record.entityName
-        guard let entity = container.schema.model.entitiesByName[name] else {
+        guard let entity = container.model.entitiesByName[name] else {
             fatalError("SwiftData: \(type(of: model)) is not in the schema of this container.")
         }
         if let problem = container.schema.mismatch(of: type(of: model)) { fatalError("SwiftData: \(problem)") }
@@ -304,10 +343,20 @@ public final class ModelContext {
         Task { @MainActor in KeptContexts.shared.contexts[key] = nil }
     }
 
+    /// Compares the identity of the contexts.
+    public static func == (lhs: ModelContext, rhs: ModelContext) -> Bool { lhs === rhs }
+
     // MARK: - The queue
 
     /// Runs a block on the context's queue, where merges of other saves run, too.
-    func onQueue<Result>(_ body: () throws -> Result) rethrows -> Result { try managed.performAndWait(body) }
+    ///
+    /// Afterwards the observers of properties that the block has changed without their setters are notified.
+    func onQueue<Result>(_ body: () throws -> Result) rethrows -> Result {
+        try managed.performAndWait {
+            defer { managed.observers.values?.report() }
+            return try body()
+        }
+    }
 }
 
 /// The contexts whose changes could not be saved without a call.

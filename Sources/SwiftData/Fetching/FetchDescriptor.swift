@@ -2,8 +2,10 @@ import CoreData
 import Foundation
 import StrataPredicates
 
-/// The objects that a fetch returns, and their order.
-public struct FetchDescriptor<T: PersistentModel> {
+/// The objects that a fetch returns, those of subclasses among them, and their order.
+public struct FetchDescriptor<T: PersistentModel>: Equatable, @unchecked Sendable {
+    // @unchecked Sendable: key paths of properties capture nothing.
+
     /// The condition; `nil` for all objects.
     public var predicate: Predicate<T>?
     /// The order.
@@ -23,6 +25,9 @@ public struct FetchDescriptor<T: PersistentModel> {
     /// The relationships whose objects are read at once.
     public var relationshipKeyPathsForPrefetching: [PartialKeyPath<T>] = []
 
+    /// Whether the objects of subclasses are found, too.
+    var includesSubclasses = true
+
     /// Describes the objects that satisfy a condition, in an order.
     ///
     /// - Parameters:
@@ -31,6 +36,14 @@ public struct FetchDescriptor<T: PersistentModel> {
     public init(predicate: Predicate<T>? = nil, sortBy: [SortDescriptor<T>] = []) {
         self.predicate = predicate
         self.sortBy = sortBy
+    }
+
+    /// Compares the fields; two predicates are equal if their descriptions are, which contain the captured values.
+    public static func == (lhs: FetchDescriptor, rhs: FetchDescriptor) -> Bool {
+        lhs.sortBy == rhs.sortBy && lhs.fetchLimit == rhs.fetchLimit && lhs.fetchOffset == rhs.fetchOffset
+            && lhs.includePendingChanges == rhs.includePendingChanges && lhs.propertiesToFetch == rhs.propertiesToFetch
+            && lhs.relationshipKeyPathsForPrefetching == rhs.relationshipKeyPathsForPrefetching
+            && lhs.predicate.map { "\($0)" } == rhs.predicate.map { "\($0)" }
     }
 
     /// The request with the same meaning.
@@ -50,13 +63,15 @@ public struct FetchDescriptor<T: PersistentModel> {
                 throw SwiftDataError(.unsupportedSortDescriptor, "a sort descriptor has no key path")
             }
             do {
-                return NSSortDescriptor(key: try keyPath.predicateName(), ascending: descriptor.order == .forward)
+                let name = try SortKeyPaths.name(of: keyPath)
+                return NSSortDescriptor(key: name, ascending: descriptor.order == .forward)
             } catch {
                 throw SwiftDataError(.unsupportedSortDescriptor, "\(error)")
             }
         }
         if let fetchLimit { request.fetchLimit = fetchLimit }
         if let fetchOffset { request.fetchOffset = fetchOffset }
+        request.includesSubentities = includesSubclasses
         request.includesPendingChanges = includePendingChanges
         request.relationshipKeyPathsForPrefetching = try relationshipKeyPathsForPrefetching.map { keyPath in
             do {
@@ -73,8 +88,28 @@ extension ModelContext {
     /// The request of a descriptor, whose identifiers are those of this context.
     func request<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> NSFetchRequest<NSManagedObject> {
         if let problem = container.schema.mismatch(of: T.self) { throw SwiftDataError(.unknownSchema, problem) }
-        return try ModelKeyPaths.$identities.withValue(ModelIdentities { [unowned self] in objectID($0) }) {
+        let identities = ModelIdentities(model: container.coordinator.managedObjectModel) { [unowned self] in
+            objectID($0)
+        }
+        return try ModelKeyPaths.$identities.withValue(identities) {
             try onQueue { try descriptor.request() }
+        }
+    }
+
+    /// Runs a fetch, and names what the stores cannot do.
+    func answer<T: PersistentModel, Result>(_ descriptor: FetchDescriptor<T>, _ body: () throws -> Result) throws
+        -> Result
+    {
+        do {
+            return try onQueue(body)
+        } catch {
+            guard let reason = (error as NSError).userInfo[NSUnderlyingErrorKey] as? PredicateResolutionError else {
+                throw error
+            }
+            throw SwiftDataError(
+                descriptor.predicate == nil ? .unsupportedSortDescriptor : .unsupportedPredicate,
+                reason.description
+            )
         }
     }
 
@@ -85,14 +120,14 @@ extension ModelContext {
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let request = try request(descriptor)
         if descriptor.fetchLimit == 0 { return [] }
-        return try onQueue { try managed.fetch(request).compactMap { model(of: $0) as? T } }
+        return try answer(descriptor) { try managed.fetch(request).compactMap { model(of: $0) as? T } }
     }
 
     /// The number of objects that a descriptor describes.
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
         let request = try request(descriptor)
         if descriptor.fetchLimit == 0 { return 0 }
-        return try onQueue { try managed.count(for: request) }
+        return try answer(descriptor) { try managed.count(for: request) }
     }
 
     /// The identifiers of the objects that a descriptor describes.

@@ -1,24 +1,36 @@
 import CoreData
 import Foundation
 
-/// The objects of a fetch, which are read in batches when they are used.
-public struct FetchResultsCollection<T: PersistentModel>: RandomAccessCollection {
+/// What a fetch has found, which is read in batches when it is used.
+///
+/// A collection of model objects is used where its context is used.
+public struct FetchResultsCollection<Element>: RandomAccessCollection {
     let context: ModelContext
     let objects: [NSManagedObject]
+    private let element: (NSManagedObject) -> Element
 
-    /// The index of the first object: 0.
+    /// The index of the first element: 0.
     public var startIndex: Int { 0 }
-    /// The number of objects.
+    /// The number of elements.
     public var endIndex: Int { objects.count }
-    /// The object at an index, which is read with its batch if it was not read yet.
-    public subscript(position: Int) -> T {
-        context.onQueue {
-            let object = objects[position]
-            guard let model = context.model(of: object) as? T else {
-                fatalError("SwiftData: an object of \(object.entity.name ?? "") was fetched as \(T.self).")
+    /// The element at an index, which is read with its batch if it was not read yet.
+    public subscript(position: Int) -> Element { context.onQueue { element(objects[position]) } }
+}
+
+extension FetchResultsCollection where Element: PersistentModel {
+    init(context: ModelContext, objects: [NSManagedObject]) {
+        self.init(context: context, objects: objects) { object in
+            guard let model = context.model(of: object) as? Element else {
+                fatalError("SwiftData: an object of \(object.entity.name ?? "") was fetched as \(Element.self).")
             }
             return model
         }
+    }
+}
+
+extension FetchResultsCollection<PersistentIdentifier> {
+    fileprivate init(context: ModelContext, objects: [NSManagedObject]) {
+        self.init(context: context, objects: objects) { PersistentIdentifier($0.objectID) }
     }
 }
 
@@ -34,11 +46,34 @@ extension ModelContext {
         _ descriptor: FetchDescriptor<T>,
         batchSize: Int
     ) throws -> FetchResultsCollection<T> {
+        FetchResultsCollection(context: self, objects: try objects(descriptor, batchSize: batchSize))
+    }
+
+    /// The identifiers of the objects that a descriptor describes, which are read in batches.
+    ///
+    /// - Parameters:
+    ///   - descriptor: The description. Its `includePendingChanges` must be false.
+    ///   - batchSize: The number of objects that are read at once.
+    /// - Returns: The identifiers, in the order of the descriptor.
+    /// - Throws: `SwiftDataError.includePendingChangesWithBatchSize`, and the errors of ``fetch(_:)``.
+    public func fetchIdentifiers<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>,
+        batchSize: Int
+    ) throws -> FetchResultsCollection<PersistentIdentifier> {
+        FetchResultsCollection<PersistentIdentifier>(
+            context: self,
+            objects: try objects(descriptor, batchSize: batchSize)
+        )
+    }
+
+    private func objects<T: PersistentModel>(
+        _ descriptor: FetchDescriptor<T>,
+        batchSize: Int
+    ) throws -> [NSManagedObject] {
         guard !descriptor.includePendingChanges else { throw SwiftDataError.includePendingChangesWithBatchSize }
         let request = try request(descriptor)
         request.fetchBatchSize = batchSize
-        if descriptor.fetchLimit == 0 { return FetchResultsCollection(context: self, objects: []) }
-        return FetchResultsCollection(context: self, objects: try onQueue { try managed.fetch(request) })
+        return descriptor.fetchLimit == 0 ? [] : try answer(descriptor) { try managed.fetch(request) }
     }
 
     /// Runs a block with each object that a descriptor describes.

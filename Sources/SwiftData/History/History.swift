@@ -28,6 +28,9 @@ public protocol HistoryToken: Comparable, Decodable, Encodable, Hashable, Identi
 
     /// The value; `nil` before the first transaction.
     var tokenValue: TokenType? { get }
+
+    /// The identifier of the store whose history it is a place of.
+    var storeIdentifier: String { get }
 }
 
 /// A change of one object.

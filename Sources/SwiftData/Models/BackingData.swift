@@ -32,3 +32,37 @@ public protocol BackingData<Model> {
     where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement
     func setTransformableValue<Value>(forKey key: KeyPath<Model, Value>, to newValue: Value)
 }
+
+extension BackingData {
+    /// The same values for the accessors of the class itself, of a backing that its superclass was given.
+    ///
+    /// The initialiser that ``Model()`` writes for a subclass uses it.
+    public func _generateCurrentClassBackingData<CurrentClass: PersistentModel>() -> any BackingData<CurrentClass> {
+        // A backing finds properties by whole key paths, whatever class they begin with.
+        unsafeBitCast(self as any BackingData<Model>, to: (any BackingData<CurrentClass>).self)
+    }
+
+    /// The same values for the accessors of a class from which the class inherits.
+    ///
+    /// - Parameter givenType: The class of the object.
+    /// - Returns: A backing with the same values.
+    public func _superClassBackingData<SuperClass: PersistentModel>(of givenType: any PersistentModel.Type)
+        -> any BackingData<SuperClass>
+    {
+        _generateCurrentClassBackingData()
+    }
+
+    /// Takes the values that an initialiser of the superclass has set.
+    ///
+    /// - Parameter above: The values of the superclass.
+    /// - Returns: The values of both for the accessors of the superclass.
+    public func _joined<SuperClass: PersistentModel>(with above: any BackingData<SuperClass>)
+        -> any BackingData<SuperClass>
+    {
+        guard let own = self as? any AnyModelBacking, let other = above as? any AnyModelBacking else {
+            fatalError("SwiftData: \(Model.self) has a backing that was not made by this library.")
+        }
+        own.takeValues(of: other)
+        return _superClassBackingData(of: Model.self)
+    }
+}

@@ -6,8 +6,16 @@ protocol AnyModelBacking: AnyObject {
     var context: ModelContext? { get }
     var object: NSManagedObject? { get }
     var identifier: PersistentIdentifier { get }
+    /// Whether it has an object of a context, or has had a saved one.
+    var isKnownToContexts: Bool { get }
     var hasChanges: Bool { get }
     var isDeleted: Bool { get }
+
+    /// The values without a context, by the names of the properties.
+    var values: [String: Any] { get }
+
+    /// Takes the values of the part of a new object that its superclass describes.
+    func takeValues(of other: any AnyModelBacking)
 
     /// Moves the values into an object of a context.
     func attach(_ object: NSManagedObject, in managed: ManagedContext, as model: any PersistentModel)
@@ -24,6 +32,11 @@ protocol AnyModelBacking: AnyObject {
     /// Leaves the context. The values are those that were kept.
     func detach()
 
+    /// Reads and writes the values in the object that it has left, which is in the context again.
+    ///
+    /// Nothing happens if it has another object, or has left another one.
+    func reattach(_ object: NSManagedObject, in managed: ManagedContext)
+
     /// Notes that the row of the object has gone, so that its values cannot be read.
     func loseRow()
 }
@@ -36,13 +49,15 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
     private weak var model: Model?
     private let record = ModelRecord.of(Model.self)
     /// The values without a context, by the names of the properties; those of relationships are model objects.
-    private var values: [String: Any] = [:]
+    private(set) var values: [String: Any] = [:]
     private lazy var temporaryIdentifier = PersistentIdentifier.temporary(entityName: record.entityName)
     /// The identifier of an object whose row is gone.
     private var lastIdentifier: PersistentIdentifier?
     /// The attributes that were not loaded when the object left its context; their values are unknown.
     private var unloaded: Set<String> = []
     private var hasLostRow = false
+    /// The object that it has left, which undo may bring back.
+    private weak var former: NSManagedObject?
 
     var metadata: Any = ()
 
@@ -66,6 +81,8 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         }
         return lastIdentifier ?? temporaryIdentifier
     }
+
+    var isKnownToContexts: Bool { object != nil || lastIdentifier != nil }
 
     var hasChanges: Bool {
         guard let object, let managed else { return false }
@@ -112,6 +129,8 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         }
     }
 
+    func takeValues(of other: any AnyModelBacking) { values.merge(other.values) { own, _ in own } }
+
     func move(to object: NSManagedObject) { self.object = object }
 
     func keepValues() {
@@ -130,9 +149,17 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
     func detach() {
         guard let object else { return }
         if !object.objectID.isTemporaryID { lastIdentifier = PersistentIdentifier(object.objectID) }
+        former = managed?.undoManager == nil ? nil : object
         self.object = nil
         managed = nil
         hasLostRow = false
+    }
+
+    func reattach(_ object: NSManagedObject, in managed: ManagedContext) {
+        guard self.object == nil, former === object else { return }
+        (values, unloaded, former) = ([:], [], nil)
+        self.object = object
+        self.managed = managed
     }
 
     func loseRow() { hasLostRow = true }

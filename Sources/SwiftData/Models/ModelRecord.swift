@@ -42,8 +42,9 @@ struct ModelProperty {
         (Swift.type(of: keyPath).valueType as? any OptionalValue.Type)?.absent
     }
 
-    /// The objects in a value of a to-many relationship.
+    /// The objects in a value of a relationship.
     func members(_ value: Any) -> [any PersistentModel] {
+        if let model = value as? any PersistentModel { return [model] }
         if let optional = value as? any OptionalValue { return optional.wrappedValue.map { members($0) } ?? [] }
         return (value as? [Any])?.compactMap { $0 as? any PersistentModel } ?? []
     }
@@ -55,10 +56,16 @@ final class ModelRecord: @unchecked Sendable {
 
     let type: any PersistentModel.Type
     let entityName: String
+    /// The record of the model class from which the class inherits; `nil` for a topmost class.
+    let superrecord: ModelRecord?
+    /// All properties, the inherited ones first.
     let properties: [ModelProperty]
+    /// The properties that the class does not inherit.
+    var ownProperties: ArraySlice<ModelProperty> { properties.dropFirst(superrecord?.properties.count ?? 0) }
     let constraints: [[String]]
     let indices: [[String]]
     private let byKeyPath: [AnyKeyPath: Int]
+    private let metadataCount: Int
 
     private static let known = Locked<[ObjectIdentifier: ModelRecord]>([:])
 
@@ -78,10 +85,16 @@ final class ModelRecord: @unchecked Sendable {
     private init<Model: PersistentModel>(_ type: Model.Type) {
         self.type = type
         entityName = String(describing: type)
+        superrecord = (_getSuperclass(type) as? any PersistentModel.Type).map { ModelRecord.of($0) }
+        // That of a class begins with that of the class from which it inherits.
         let metadata = type.schemaMetadata
+        metadataCount = metadata.count
+        let own = metadata.dropFirst(superrecord?.metadataCount ?? 0)
         let stored = metadata.filter { !$0.name.isEmpty }
         properties = stored.map { Self.property($0, of: type) }
+        // The accessors of an inherited property use the key path of the class that declares it.
         byKeyPath = Dictionary(zip(stored.map(\.keypath), stored.indices), uniquingKeysWith: { first, _ in first })
+            .merging(superrecord?.byKeyPath ?? [:], uniquingKeysWith: { first, _ in first })
         let names = Dictionary(zip(stored.map(\.keypath), stored.map(\.name)), uniquingKeysWith: { first, _ in first })
         func named(_ groups: [[AnyKeyPath]]) -> [[String]] {
             groups.map { group in
@@ -96,9 +109,9 @@ final class ModelRecord: @unchecked Sendable {
             }
         }
         constraints = named(
-            metadata.compactMap { ($0.metadata as? any ConstraintMetadata)?.uniqueGroups }.flatMap(\.self)
+            own.compactMap { ($0.metadata as? any ConstraintMetadata)?.uniqueGroups }.flatMap(\.self)
         )
-        indices = named(metadata.compactMap { ($0.metadata as? any ConstraintMetadata)?.indexGroups }.flatMap(\.self))
+        indices = named(own.compactMap { ($0.metadata as? any ConstraintMetadata)?.indexGroups }.flatMap(\.self))
     }
 
     private static func property(_ metadata: Schema.PropertyMetadata, of type: any PersistentModel.Type)
@@ -130,6 +143,15 @@ final class ModelRecord: @unchecked Sendable {
             metadata: metadata.metadata,
             isConstant: !(metadata.keypath is any Writable)
         )
+    }
+
+    /// The number of model classes from which the class inherits.
+    var depth: Int { superrecord.map { $0.depth + 1 } ?? 0 }
+
+    /// The record of the class that declares a property.
+    func owner(of property: ModelProperty) -> ModelRecord {
+        guard let superrecord, superrecord.properties.contains(where: { $0.name == property.name }) else { return self }
+        return superrecord.owner(of: property)
     }
 
     /// The property of a key path.

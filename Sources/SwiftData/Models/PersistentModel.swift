@@ -66,6 +66,13 @@ extension PersistentModel {
         return backing
     }
 
+    /// Gives a constant with an initial value the value of the row.
+    ///
+    /// The initialiser that ``Model()`` writes calls it before any code of the program sees the object.
+    public func _restoreConstant<Value>(_ value: Value, named name: String, of type: Self.Type) {
+        ConstantStorage.write(value, named: name, of: type, to: self)
+    }
+
     // MARK: - Values
 
     /// The value of an attribute.
@@ -110,23 +117,40 @@ extension PersistentModel {
     /// Sets a to-one relationship that always has an object.
     public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
         persistentBackingData.setValue(forKey: key, to: newValue)
+        joinContext(by: key, of: newValue)
     }
 
     /// Sets a to-one relationship.
     public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value?>, to newValue: Value?) {
         persistentBackingData.setValue(forKey: key, to: newValue)
+        joinContext(by: key, of: newValue as Any)
     }
 
     /// Sets a to-many relationship.
     public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
     where Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         persistentBackingData.setValue(forKey: key, to: newValue)
+        joinContext(by: key, of: newValue)
     }
 
     /// Sets a to-many relationship whose class is encodable itself.
     public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
     where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         persistentBackingData.setValue(forKey: key, to: newValue)
+        joinContext(by: key, of: newValue)
+    }
+
+    /// Inserts this object into the context of an object that reaches it by the inverse from now on.
+    private func joinContext(by key: PartialKeyPath<Self>, of newValue: Any) {
+        guard !backing.isKnownToContexts else { return }
+        let property = Self.record.property(key)
+        for other in property.members(newValue) {
+            guard let context = other.modelContext else { continue }
+            let entity = context.container.model.entitiesByName[Self.record.entityName]
+            guard entity?.relationshipsByName[property.name]?.inverseRelationship != nil else { continue }
+            context.insert(self)
+            return
+        }
     }
 
     /// Sets a transformable attribute.

@@ -47,7 +47,16 @@ indirect enum StoredForm {
             self = .transformable(name: transformer, type)
             return
         }
+        if attribute?.isCodable == true {
+            guard let codable = type as? any Codable.Type else { throw Self.uncoded(type) }
+            self = .json(codable)
+            return
+        }
         self = try Self.plain(type) ?? Self.compound(type, property)
+    }
+
+    private static func uncoded(_ type: Any.Type) -> Unsupported {
+        Unsupported(description: "\(type) is not Codable. Mark the property with @Transient, or make the type Codable.")
     }
 
     private static func plain(_ type: Any.Type) -> StoredForm? {
@@ -72,9 +81,7 @@ indirect enum StoredForm {
             return .rawValue(representable, element: property, raw)
         }
         guard let codable = type as? any Codable.Type else {
-            throw Unsupported(
-                description: "\(type) is not Codable. Mark the property with @Transient, or make the type Codable."
-            )
+            throw uncoded(type)
         }
         if let cases = EnumerationCases.names(of: type) { return .cases(codable, cases) }
         var elements: [Element] = []
@@ -191,6 +198,36 @@ extension StoredForm {
     var emptyValue: Any? {
         guard case .structure(let type, let elements) = self, elements.allSatisfy(\.isOptional) else { return nil }
         return Self.structure(type, elements, elements.map { ($0.type as? any OptionalValue.Type)?.absent as Any })
+    }
+
+    /// Some value of the type; `nil` if none is easy to make.
+    var anyValue: Any? {
+        switch self {
+        case .integer(let type, _): SortKeyPaths.sample(of: type)
+        case .double: 0.0
+        case .float: 0 as Float
+        case .boolean: true
+        case .string: ""
+        case .date: Date(timeIntervalSinceReferenceDate: 0)
+        case .data: Data()
+        case .uuid: UUID()
+        case .decimal: Decimal()
+        case .url: URL(fileURLWithPath: "/")
+        case .rawValue(let type, _, let form):
+            EnumerationCases.names(of: type) == nil
+                ? form.anyValue.flatMap { type.made(of: $0) } : EnumerationCases.value(of: type, at: 0)
+        case .cases(let type, _): EnumerationCases.value(of: type, at: 0)
+        case .structure(let type, let elements):
+            elements.allSatisfy { $0.isOptional || $0.form.anyValue != nil }
+                ? Self.structure(
+                    type,
+                    elements,
+                    elements.map { ($0.type as? any OptionalValue.Type)?.absent ?? $0.form.anyValue as Any }
+                ) : nil
+        case .json(let type):
+            ["[]", "{}", "0", "\"\""].lazy.compactMap { try? Self.decoded(type, Data($0.utf8)) }.first
+        case .transformable: nil
+        }
     }
 
     private static func made<Value>(_ type: Any.Type, _ value: Value?, _ stored: Any) throws -> Value {

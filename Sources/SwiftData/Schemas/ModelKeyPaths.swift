@@ -9,12 +9,23 @@ enum ModelKeyPaths {
 
     static let registered: Void = {
         KeyPathNamers.register(namer)
+        KeyPathNamers.registerCasts { ($0 as? any PersistentModel.Type)?.record.entityName }
         KeyPathNamers.registerConstants { value in
-            if let identifier = value as? PersistentIdentifier { return identities?.objectID(identifier) ?? NSNull() }
-            if let model = value as? any PersistentModel { return model.backing.object?.objectID ?? NSNull() }
+            if let identifier = value as? PersistentIdentifier {
+                return identities?.objectID(identifier) ?? absentObject(identifier.entityName)
+            }
+            if let model = value as? any PersistentModel {
+                return model.backing.object?.objectID ?? absentObject(type(of: model).record.entityName)
+            }
             return nil
         }
     }()
+
+    /// An identifier that no object has, because an object that no store has is not the same as none.
+    private static func absentObject(_ entityName: String) -> Any {
+        guard let entity = identities?.model.entitiesByName[entityName] else { return NSNull() }
+        return NSManagedObject(entity: entity, insertInto: nil).objectID
+    }
 
     private static let namer: KeyPathNamers.Namer = { root in
         if let type = root as? any PersistentModel.Type { return { try name(of: $0, in: ModelRecord.of(type)) } }
@@ -48,5 +59,6 @@ enum ModelKeyPaths {
 /// Finds the managed objects of identifiers.
 struct ModelIdentities: @unchecked Sendable {
     // @unchecked Sendable: it is used during one fetch, on the thread of the fetch.
+    let model: NSManagedObjectModel
     let objectID: (PersistentIdentifier) -> NSManagedObjectID?
 }

@@ -2,8 +2,11 @@ import CoreData
 import Foundation
 
 /// The classes whose objects a container keeps, with what the store has to know of them.
-public final class Schema: @unchecked Sendable {
-    // @unchecked Sendable: immutable; the model is not changed after it was made.
+///
+/// A schema is made of classes. One that is made of entities by hand, or decoded, can be compared, encoded and looked
+/// at, but has no classes whose objects a container could keep.
+public final class Schema: Codable, Hashable, CustomDebugStringConvertible, @unchecked Sendable {
+    // @unchecked Sendable: immutable; the entities and the model are not changed after they were made.
 
     /// A version of a schema.
     public struct Version: Hashable, Comparable, Codable, Sendable, CustomStringConvertible {
@@ -58,27 +61,76 @@ public final class Schema: @unchecked Sendable {
 
     /// The version, which is 1.0.0 unless it was given.
     public let version: Version
-    /// The version as stores name it.
-    public var encodingVersion: Version { version }
+    /// The version of the form in which the schema was encoded.
+    public let encodingVersion: Version
+    /// The version of the form in which schemas are encoded.
+    public static let schemaEncodingVersion = Version(1, 0, 0)
+    /// The entities, by name, with those that others inherit from before them.
+    public let entities: [Entity]
+    /// The entities, by name.
+    public let entitiesByName: [String: Entity]
     let records: [String: ModelRecord]
     let model: NSManagedObjectModel
 
-    /// Makes the schema of some classes, and of all that their relationships reach.
+    /// Makes a schema without entities.
+    public convenience init() { self.init([any PersistentModel.Type]()) }
+
+    /// Makes the schema of some classes, of those from which they inherit, and of all that their relationships reach.
     ///
-    /// If two classes have the same name, or an inverse leads elsewhere, then the program stops with both names.
+    /// Classes that inherit from one of them have to be named. If two classes have the same name, or an inverse leads
+    /// elsewhere, then the program stops with both names.
     ///
     /// - Parameters:
     ///   - types: The classes.
     ///   - version: The version, by which a migration plan names it.
     public init(_ types: [any PersistentModel.Type], version: Version = Version(1, 0, 0)) {
-        self.version = version
-        records = Self.reachable(from: types)
-        model = SchemaModel(records: records, version: version).model()
+        let records = Self.reachable(from: types)
+        let roots = SchemaEntities(records).roots()
+        (self.version, self.records, encodingVersion) = (version, records, Self.schemaEncodingVersion)
+        entities = Self.flat(roots)
+        entitiesByName = Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        do {
+            model = try SchemaModel(entities: entities, version: version).model()
+        } catch {
+            fatalError("SwiftData: \(error)")
+        }
     }
 
     /// Makes the schema of some classes, and of all that their relationships reach.
     public convenience init(_ types: any PersistentModel.Type..., version: Version = Version(1, 0, 0)) {
         self.init(types, version: version)
+    }
+
+    /// Makes a schema of entities.
+    ///
+    /// If a relationship leads to no entity of the schema, or a type cannot be stored, then the program stops with the
+    /// name of the property.
+    ///
+    /// - Parameters:
+    ///   - entities: The entities; those that inherit from them belong to the schema as well.
+    ///   - version: The version.
+    public init(_ entities: Entity..., version: Version = Version(1, 0, 0)) {
+        let entities = Self.flat(entities)
+        (self.version, records, encodingVersion) = (version, [:], Self.schemaEncodingVersion)
+        self.entities = entities
+        entitiesByName = Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        do {
+            model = try SchemaModel(entities: entities, version: version).model()
+        } catch {
+            fatalError("SwiftData: \(error)")
+        }
+    }
+
+    /// The entities with those that inherit from them, each once.
+    private static func flat(_ roots: [Entity]) -> [Entity] {
+        var (flat, names): ([Entity], Set<String>) = ([], [])
+        func add(_ entity: Entity) {
+            guard names.insert(entity.name).inserted else { return }
+            flat.append(entity)
+            entity.subentities.sorted { $0.name < $1.name }.forEach(add)
+        }
+        roots.sorted { $0.name < $1.name }.forEach(add)
+        return flat
     }
 
     private static func reachable(from types: [any PersistentModel.Type]) -> [String: ModelRecord] {
@@ -95,7 +147,8 @@ public final class Schema: @unchecked Sendable {
                 continue
             }
             records[record.entityName] = record
-            for property in record.properties {
+            if let other = record.superrecord { open.append(other.type) }
+            for property in record.ownProperties {
                 switch property.kind {
                 case .toOne(let other), .toMany(let other): open.append(other)
                 case .attribute: break
@@ -113,191 +166,82 @@ public final class Schema: @unchecked Sendable {
     }
 
     /// The name of the entity of a class.
-    public static func entityName(for type: any PersistentModel.Type) -> String { ModelRecord.of(type).entityName }
-}
+    public static func entityName<T: PersistentModel>(for type: T.Type) -> String { ModelRecord.of(type).entityName }
 
-/// A part of a schema that a macro's attribute describes.
-public protocol SchemaProperty {}
+    /// The entity of a class.
+    ///
+    /// - Parameter type: The class.
+    /// - Returns: The entity; `nil` if the schema has none for the class.
+    public func entity<T: PersistentModel>(for type: T.Type) -> Entity? {
+        mismatch(of: type) == nil ? entitiesByName[Self.entityName(for: type)] : nil
+    }
 
-/// A part of a schema that names groups of properties.
-protocol ConstraintMetadata {
-    var uniqueGroups: [[AnyKeyPath]] { get }
-    var indexGroups: [[AnyKeyPath]] { get }
-}
+    // MARK: - Codable
 
-extension Schema {
-    /// The options of an attribute.
-    public final class Attribute: SchemaProperty, @unchecked Sendable {
-        // @unchecked Sendable: immutable.
+    private enum CodingKeys: String, CodingKey { case version, encodingVersion, entities }
 
-        /// A choice about an attribute.
-        public struct Option: Hashable, Sendable {
-            enum Kind: Hashable {
-                case unique, externalStorage, ephemeral, preserveValueOnDeletion, spotlight, allowsCloudEncryption
-                case transformable(String)
-            }
-
-            let kind: Kind
-
-            /// No two objects have the same value.
-            ///
-            /// A new object takes over the stored one that has the value.
-            public static var unique: Option { Option(kind: .unique) }
-            /// Large values may lie in files beside the store.
-            public static var externalStorage: Option { Option(kind: .externalStorage) }
-            /// The value is tracked and not stored.
-            public static var ephemeral: Option { Option(kind: .ephemeral) }
-            /// The history keeps the value of a deleted object.
-            public static var preserveValueOnDeletion: Option { Option(kind: .preserveValueOnDeletion) }
-            /// Has no effect on Linux.
-            public static var spotlight: Option { Option(kind: .spotlight) }
-            /// Has no effect on Linux.
-            public static var allowsCloudEncryption: Option { Option(kind: .allowsCloudEncryption) }
-
-            /// The value is stored as a transformer of this class makes it.
-            public static func transformable(by type: ValueTransformer.Type) -> Option {
-                Option(kind: .transformable(String(describing: type)))
-            }
-
-            /// The value is stored as a transformer with this name makes it.
-            public static func transformable(by name: String) -> Option { Option(kind: .transformable(name)) }
-        }
-
-        /// The choices.
-        public let options: [Option]
-        /// The name in earlier versions of the schema.
-        public let originalName: String?
-        /// A text that makes this version of the attribute differ from another one.
-        public let hashModifier: String?
-
-        /// Describes an attribute.
-        ///
-        /// - Parameters:
-        ///   - options: The choices.
-        ///   - originalName: The name in earlier versions of the schema.
-        ///   - hashModifier: A text that makes this version of the attribute differ from another one.
-        public init(_ options: Option..., originalName: String? = nil, hashModifier: String? = nil) {
-            self.options = options
-            self.originalName = originalName
-            self.hashModifier = hashModifier
-        }
-
-        var transformerName: String? {
-            for case .transformable(let name) in options.map(\.kind) { return name }
-            return nil
+    /// Reads a schema, which has entities, and no classes.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError.dataCorrupted` if the program lacks a type of a property, or a relationship leads to no
+    ///   entity; and the errors of the decoder.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        version = try container.decode(Version.self, forKey: .version)
+        encodingVersion = try container.decode(Version.self, forKey: .encodingVersion)
+        entities = Self.flat(try container.decode([Entity].self, forKey: .entities))
+        entitiesByName = Dictionary(entities.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        records = [:]
+        do {
+            model = try SchemaModel(entities: entities, version: version).model()
+        } catch {
+            throw DecodingError.dataCorruptedError(
+                forKey: .entities,
+                in: container,
+                debugDescription: "SwiftData: \(error)"
+            )
         }
     }
 
-    /// The options of a relationship.
-    public final class Relationship: SchemaProperty, @unchecked Sendable {
-        // @unchecked Sendable: immutable; key paths of properties capture nothing.
-
-        /// A choice about a relationship.
-        public struct Option: Hashable, Sendable {
-            /// No two objects are related to the same one.
-            public static var unique: Option { Option() }
-        }
-
-        /// The fate of the related objects if an object is deleted.
-        public enum DeleteRule: String, Codable, Hashable, Sendable {
-            case noAction, nullify, cascade, deny
-
-            var rule: NSDeleteRule {
-                switch self {
-                case .noAction: .noActionDeleteRule
-                case .nullify: .nullifyDeleteRule
-                case .cascade: .cascadeDeleteRule
-                case .deny: .denyDeleteRule
-                }
-            }
-        }
-
-        /// The choices.
-        public let options: [Option]
-        /// The fate of the related objects if an object is deleted.
-        public let deleteRule: DeleteRule
-        /// The smallest number of related objects; 0 for no limit.
-        public let minimumModelCount: Int?
-        /// The largest number of related objects; 0 for no limit.
-        public let maximumModelCount: Int?
-        /// The name in earlier versions of the schema.
-        public let originalName: String?
-        /// The relationship of the other class that leads back, if it is named on this side.
-        public let inverseKeyPath: AnyKeyPath?
-        /// A text that makes this version of the relationship differ from another one.
-        public let hashModifier: String?
-
-        /// Describes a relationship.
-        ///
-        /// - Parameters:
-        ///   - options: The choices.
-        ///   - deleteRule: The fate of the related objects if an object is deleted.
-        ///   - minimumModelCount: The smallest number of related objects; 0 for no limit.
-        ///   - maximumModelCount: The largest number of related objects; 0 for no limit.
-        ///   - originalName: The name in earlier versions of the schema.
-        ///   - inverse: The relationship of the other class that leads back.
-        ///   - hashModifier: A text that makes this version of the relationship differ from another one.
-        public init(
-            _ options: Option...,
-            deleteRule: DeleteRule = .nullify,
-            minimumModelCount: Int? = 0,
-            maximumModelCount: Int? = 0,
-            originalName: String? = nil,
-            inverse: AnyKeyPath? = nil,
-            hashModifier: String? = nil
-        ) {
-            self.options = options
-            self.deleteRule = deleteRule
-            self.minimumModelCount = minimumModelCount
-            self.maximumModelCount = maximumModelCount
-            self.originalName = originalName
-            inverseKeyPath = inverse
-            self.hashModifier = hashModifier
-        }
+    /// Writes the version and the entities.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: The errors of the encoder.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(version, forKey: .version)
+        try container.encode(Self.schemaEncodingVersion, forKey: .encodingVersion)
+        try container.encode(entities.filter { $0.superentity == nil }, forKey: .entities)
     }
 
-    /// Groups of properties whose values are together unique.
-    public final class Unique<T: PersistentModel>: SchemaProperty, ConstraintMetadata, @unchecked Sendable {
-        // @unchecked Sendable: immutable; key paths of properties capture nothing.
-        let uniqueGroups: [[AnyKeyPath]]
-        let indexGroups: [[AnyKeyPath]] = []
+    /// Writes the schema into a file, as JSON.
+    ///
+    /// - Parameter toURL: The file, which is replaced.
+    /// - Throws: The errors of the encoder and of the file system.
+    public func save(to toURL: URL) throws { try JSONEncoder().encode(self).write(to: toURL, options: .atomic) }
 
-        /// Names the groups.
-        ///
-        /// - Parameter constraints: The groups.
-        public init(_ constraints: [PartialKeyPath<T>]...) { uniqueGroups = constraints }
+    /// Reads a schema that ``save(to:)`` has written.
+    ///
+    /// - Parameter fromURL: The file.
+    /// - Returns: The schema, which has entities, and no classes.
+    /// - Throws: The errors of ``init(from:)`` and of the file system.
+    public static func load(from fromURL: URL) throws -> Schema {
+        try JSONDecoder().decode(Schema.self, from: Data(contentsOf: fromURL))
     }
 
-    /// Groups of properties by which a store finds objects quickly.
-    public final class Index<T: PersistentModel>: SchemaProperty, ConstraintMetadata, @unchecked Sendable {
-        // @unchecked Sendable: immutable; key paths of properties capture nothing.
+    // MARK: - Comparing
 
-        /// The kind of an index, with its properties.
-        public enum Types<Model: PersistentModel>: @unchecked Sendable {
-            // @unchecked Sendable: key paths of properties capture nothing.
-            /// An index in the order of the values.
-            case binary([PartialKeyPath<Model>])
-            /// An index of ranges. It is made as a binary one.
-            case rtree([PartialKeyPath<Model>])
-        }
-
-        let uniqueGroups: [[AnyKeyPath]] = []
-        let indexGroups: [[AnyKeyPath]]
-
-        /// Names the groups of binary indexes.
-        ///
-        /// - Parameter indices: The groups.
-        public init(_ indices: [PartialKeyPath<T>]...) { indexGroups = indices }
-
-        /// Names the groups with the kinds of their indexes.
-        ///
-        /// - Parameter indices: The groups.
-        public init(_ indices: Types<T>...) {
-            indexGroups = indices.map { index in
-                switch index {
-                case .binary(let group), .rtree(let group): group
-                }
-            }
-        }
+    /// Compares the versions and the entities.
+    public static func == (lhs: Schema, rhs: Schema) -> Bool {
+        lhs === rhs || lhs.version == rhs.version && lhs.entitiesByName == rhs.entitiesByName
     }
+
+    /// Hashes the version and the names of the entities.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(version)
+        hasher.combine(Set(entitiesByName.keys))
+    }
+
+    /// The version and the names of the entities.
+    public var debugDescription: String { "Schema(\(version): \(entities.map(\.name).joined(separator: ", ")))" }
 }

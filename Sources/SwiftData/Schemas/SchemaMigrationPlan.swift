@@ -20,7 +20,7 @@ public protocol SchemaMigrationPlan: SendableMetatype {
 }
 
 /// A step from one version of a schema to a later one.
-public enum MigrationStage {
+public enum MigrationStage: Sendable {
     /// A step without code: the changes are inferred.
     case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)
 
@@ -28,11 +28,11 @@ public enum MigrationStage {
     ///
     /// The first closure has a context with the classes of the old version, the second one with those of the new. If a
     /// closure throws an error, then the container cannot be opened, and the store is as it was before the step.
-    case custom(
+    @preconcurrency case custom(
         fromVersion: any VersionedSchema.Type,
         toVersion: any VersionedSchema.Type,
-        willMigrate: ((ModelContext) throws -> Void)?,
-        didMigrate: ((ModelContext) throws -> Void)?
+        willMigrate: (@Sendable (_ context: ModelContext) throws -> Void)?,
+        didMigrate: (@Sendable (_ context: ModelContext) throws -> Void)?
     )
 }
 

@@ -3,28 +3,37 @@ import Foundation
 
 /// Makes the managed object model of a schema, as SwiftData writes it into its stores.
 struct SchemaModel {
-    let records: [String: ModelRecord]
+    let entities: [Schema.Entity]
     let version: Schema.Version
 
-    func model() -> NSManagedObjectModel {
+    /// The reason why entities make no model.
+    struct Invalid: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// - Throws: `Invalid` or `StoredForm.Unsupported`.
+    func model() throws -> NSManagedObjectModel {
         let model = NSManagedObjectModel()
-        var entities: [String: NSEntityDescription] = [:]
-        for name in records.keys {
-            let entity = NSEntityDescription()
-            entity.name = name
-            entity.renamingIdentifier = name
-            entities[name] = entity
+        let made = Dictionary(
+            uniqueKeysWithValues: entities.map { described in
+                let entity = NSEntityDescription()
+                entity.name = described.name
+                entity.renamingIdentifier = described.name
+                return (described.name, entity)
+            }
+        )
+        for described in entities {
+            guard let entity = made[described.name] else { continue }
+            entity.properties = try described.storedProperties.compactMap { try property($0, of: described, made) }
+            entity.subentities = described.subentities.map(\.name).sorted().compactMap { made[$0] }
         }
-        let sorted = records.values.sorted { $0.entityName < $1.entityName }
-        for record in sorted {
-            guard let entity = entities[record.entityName] else { continue }
-            entity.properties = record.properties.map { property(of: $0, entities) }
-        }
-        connectInverses(sorted, entities)
-        for record in sorted {
-            guard let entity = entities[record.entityName] else { continue }
-            entity.uniquenessConstraints = uniqueAttributes(record).map { [$0] } + record.constraints
-            entity.indexes = record.indices.map { names in
+        try connectInverses(made)
+        for described in entities {
+            guard let entity = made[described.name] else { continue }
+            let unique = described.storedProperties.filter { $0.isUnique && $0.isAttribute }.map { [$0.name] }
+            let others = described.uniquenessConstraints.filter { !unique.contains($0) }
+            entity.uniquenessConstraints = try checked(unique + others, entity)
+            entity.indexes = try checked(described.indices, entity).map { names in
                 NSFetchIndexDescription(
                     name: "SwiftDataIndexOnBinary\(names.joined())",
                     elements: names.compactMap { entity.propertiesByName[$0] }.map {
@@ -33,133 +42,99 @@ struct SchemaModel {
                 )
             }
         }
-        model.entities = sorted.compactMap { entities[$0.entityName] }
+        model.entities = entities.sorted { $0.name < $1.name }.compactMap { made[$0.name] }
         model.versionIdentifiers = [version.description]
         return model
     }
 
-    private func uniqueAttributes(_ record: ModelRecord) -> [String] {
-        record.properties.filter { property in
-            (property.metadata as? Schema.Attribute)?.options.contains(.unique) == true
-        }.map(\.name)
+    /// Groups of properties, all of which the entity has.
+    private func checked(_ groups: [[String]], _ entity: NSEntityDescription) throws -> [[String]] {
+        for name in groups.joined() where entity.propertiesByName[name] == nil {
+            throw Invalid(
+                description: "\(entity.name ?? "") has no property \(name), and it cannot be unique or indexed."
+            )
+        }
+        return groups
     }
 
     // MARK: - Properties
 
-    private func property(of property: ModelProperty, _ entities: [String: NSEntityDescription])
-        -> NSPropertyDescription
-    {
-        switch property.kind {
-        case .attribute(let form): attribute(property, form)
-        case .toOne(let type): relationship(property, to: type, isToMany: false, entities)
-        case .toMany(let type): relationship(property, to: type, isToMany: true, entities)
+    private func property(
+        _ property: any SchemaProperty,
+        of entity: Schema.Entity,
+        _ entities: [String: NSEntityDescription]
+    ) throws -> NSPropertyDescription? {
+        switch property {
+        case let attribute as Schema.Attribute:
+            do {
+                return try description(attribute)
+            } catch {
+                throw Invalid(description: "\(entity.name).\(attribute.name) cannot be stored: \(error)")
+            }
+        case let relationship as Schema.Relationship:
+            guard let destination = entities[relationship.destination] else {
+                throw Invalid(
+                    description: "\(entity.name).\(relationship.name) leads to \(relationship.destination), "
+                        + "which is no entity of the schema."
+                )
+            }
+            return description(relationship, destination)
+        default: return nil
         }
     }
 
-    private func attribute(_ property: ModelProperty, _ form: StoredForm) -> NSAttributeDescription {
+    private func description(_ property: Schema.Attribute) throws -> NSAttributeDescription {
+        let form = try property.storedForm
         let attribute = form.attribute(property.name, isOptional: property.isOptional)
         attribute.isOptional = property.isOptional
-        attribute.renamingIdentifier = property.name
+        attribute.renamingIdentifier = property.originalName
+        attribute.versionHashModifier = property.hashModifier
         if let value = property.defaultValue, let stored = try? form.stored(value) {
             attribute.defaultValue = attribute is NSCompositeAttributeDescription ? [String: Any]() : stored
         }
-        guard let metadata = property.metadata as? Schema.Attribute else { return attribute }
-        attribute.renamingIdentifier = metadata.originalName ?? property.name
-        attribute.versionHashModifier = metadata.hashModifier
-        for option in metadata.options {
+        for option in property.options {
             switch option.kind {
             case .externalStorage: attribute.allowsExternalBinaryDataStorage = true
             case .ephemeral: attribute.isTransient = true
             case .preserveValueOnDeletion: attribute.preservesValueInHistoryOnDeletion = true
-            case .unique, .spotlight, .allowsCloudEncryption, .transformable: break
+            case .unique, .spotlight, .allowsCloudEncryption, .transformable, .codable: break
             }
         }
         return attribute
     }
 
-    private func relationship(
-        _ property: ModelProperty,
-        to type: any PersistentModel.Type,
-        isToMany: Bool,
-        _ entities: [String: NSEntityDescription]
+    private func description(
+        _ property: Schema.Relationship,
+        _ destination: NSEntityDescription
     ) -> NSRelationshipDescription {
         let relationship = NSRelationshipDescription()
-        let metadata = property.metadata as? Schema.Relationship
+        let isToOne = property.isToOneRelationship
         relationship.name = property.name
-        relationship.destinationEntity = entities[ModelRecord.of(type).entityName]
+        relationship.destinationEntity = destination
         relationship.isOptional = property.isOptional
-        relationship.minCount = isToMany ? metadata?.minimumModelCount ?? 0 : 0
-        relationship.maxCount = isToMany ? metadata?.maximumModelCount ?? 0 : 1
-        relationship.deleteRule = (metadata?.deleteRule ?? .nullify).rule
-        relationship.renamingIdentifier = metadata?.originalName ?? property.name
-        relationship.versionHashModifier = metadata?.hashModifier
+        relationship.minCount = isToOne ? 0 : property.minimumModelCount ?? 0
+        relationship.maxCount = isToOne ? 1 : property.maximumModelCount ?? 0
+        relationship.deleteRule = property.deleteRule.rule
+        relationship.renamingIdentifier = property.originalName
+        relationship.versionHashModifier = property.hashModifier
         return relationship
     }
 
-    // MARK: - Inverses
-
-    /// Sets the inverses that are named, and those of plain pairs.
-    private func connectInverses(_ sorted: [ModelRecord], _ entities: [String: NSEntityDescription]) {
-        func relationship(_ record: ModelRecord, _ name: String) -> NSRelationshipDescription? {
-            entities[record.entityName]?.relationshipsByName[name]
-        }
-        for record in sorted {
-            for property in record.properties {
-                guard let keyPath = (property.metadata as? Schema.Relationship)?.inverseKeyPath else { continue }
-                guard let type = Swift.type(of: keyPath).rootType as? any PersistentModel.Type,
-                    let other = ModelRecord.of(type).propertyIfStored(keyPath),
-                    let here = relationship(record, property.name),
-                    let there = relationship(ModelRecord.of(type), other.name)
+    private func connectInverses(_ made: [String: NSEntityDescription]) throws {
+        for described in entities {
+            for relationship in described.relationships {
+                guard let name = relationship.inverseName else { continue }
+                guard let here = made[described.name]?.relationshipsByName[relationship.name],
+                    let there = made[relationship.destination]?.relationshipsByName[name]
                 else {
-                    fatalError(
-                        "SwiftData: the inverse \(keyPath) of \(record.type).\(property.name) is no relationship."
+                    throw Invalid(
+                        description: "the inverse \(name) of \(described.name).\(relationship.name) is no relationship."
                     )
                 }
                 here.inverseRelationship = there
                 there.inverseRelationship = here
             }
         }
-        for record in sorted {
-            for property in record.properties where property.metadata == nil {
-                guard let here = relationship(record, property.name), here.inverseRelationship == nil,
-                    let other = plainPartner(of: property, in: record),
-                    let there = relationship(other.record, other.name), there.inverseRelationship == nil
-                else { continue }
-                here.inverseRelationship = there
-                there.inverseRelationship = here
-            }
-        }
-    }
-
-    /// The only relationship that leads back, if both sides are plain and there is one each way.
-    ///
-    /// A to-one side has to be optional. If a side has options, then its inverse is named or there is none: stores
-    /// that SwiftData has made show that.
-    private func plainPartner(
-        of property: ModelProperty,
-        in record: ModelRecord
-    ) -> (record: ModelRecord, name: String)? {
-        func target(_ property: ModelProperty) -> ModelRecord? {
-            switch property.kind {
-            case .toOne(let type): property.isOptional ? ModelRecord.of(type) : nil
-            case .toMany(let type): ModelRecord.of(type)
-            case .attribute: nil
-            }
-        }
-        func pairs(_ from: ModelRecord, _ to: ModelRecord) -> [ModelProperty] {
-            from.properties.filter { property in
-                switch property.kind {
-                case .toOne(let type), .toMany(let type): ModelRecord.of(type) === to
-                case .attribute: false
-                }
-            }
-        }
-        guard let other = target(property), other !== record else { return nil }
-        let back = pairs(other, record)
-        guard pairs(record, other).count == 1, back.count == 1, let only = back.first, only.metadata == nil,
-            target(only) != nil
-        else { return nil }
-        return (other, only.name)
     }
 }
 

@@ -322,6 +322,7 @@ FACTS = {
     "canImport(Musl)": False,
     "canImport(Glibc)": True,
     "canImport(CoreDataPostgreSQL)": True,
+    "canImport(SwiftDataPostgreSQL)": True,
     "canImport(FoundationEssentials)": True,
     "os(Linux)": True,
     "os(macOS)": False,

@@ -49,11 +49,13 @@ package enum AppleStores {
     }
 
     /// The rows of a query, each value as `Int64`, `String`, `Data` or `NSNull`; read from a copy with its -wal file.
-    package static func rows(_ query: String, in pair: Pair) throws -> [[Any]] {
+    package static func rows(_ query: String, in pair: Pair) throws -> [[Any]] { try rows(query, at: pair.storeURL) }
+
+    /// The rows of a query, each value as `Int64`, `String`, `Data` or `NSNull`; read from a copy with its -wal file.
+    package static func rows(_ query: String, at source: URL) throws -> [[Any]] {
         let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: scratch) }
-        let source = pair.storeURL
         let copy = scratch.appendingPathComponent("store.sqlite")
         try FileManager.default.copyItem(at: source, to: copy)
         let wal = URL(fileURLWithPath: source.path + "-wal")

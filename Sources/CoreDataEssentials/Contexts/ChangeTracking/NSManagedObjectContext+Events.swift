@@ -42,6 +42,7 @@ extension NSManagedObjectContext {
         // A handler may do anything, including a save.
         if let sets { post(.didChange) { $0 = sets } }
         if let event { observers.eventEnded(event) }
+        observers.values?.report()
     }
 
     // MARK: - Delete rules

@@ -15,6 +15,8 @@ package struct ChangeMessage: Sendable {
         package var temporaryID: NSManagedObjectID?
         /// For a new row: the row cache's count of removals at a time when the row certainly existed; `nil` if unknown.
         package var removals: UInt64?
+        /// The to-many relationships of a changed row whose members have changed; `nil` if that is not known.
+        var relationships: SlotSet?
 
         package init(
             key: Int64,
@@ -26,6 +28,12 @@ package struct ChangeMessage: Sendable {
             self.layout = layout
             self.store = store
             self.temporaryID = temporaryID
+        }
+
+        /// Adds the relationships that an earlier change of the row has changed.
+        mutating func addRelationships(of earlier: Change) {
+            guard let known = earlier.relationships else { return relationships = nil }
+            relationships?.formUnion(known)
         }
 
         /// The ID of the row's object.
@@ -45,6 +53,9 @@ package struct ChangeMessage: Sendable {
     init(_ saved: SavedChanges, _ coordinator: NSPersistentStoreCoordinator?) {
         inserted = Self.changes(of: saved.inserted, coordinator)
         updated = Self.changes(of: saved.updated, coordinator)
+        if saved.relationships.count == updated.count, saved.updated.count == updated.count {
+            for (index, changed) in saved.relationships.enumerated() { updated[index].relationships = changed }
+        }
         deleted = Self.changes(of: saved.deleted, coordinator)
         sharedIDs = SharedIDs()
         guard !saved.reread.isEmpty else { return }
@@ -149,6 +160,8 @@ package struct ChangeMessage: Sendable {
             }
             // An update adds nothing to a row that was just inserted or deleted. The later change has the store in
             // which the row is now, if the store was migrated in between.
+            var change = change
+            change.addRelationships(of: rows[position].change)
             rows[position] = (change, kind == .updated ? rows[position].kind : kind)
         }
     }

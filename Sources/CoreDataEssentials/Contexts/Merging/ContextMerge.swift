@@ -124,6 +124,7 @@ struct ContextMerge {
     @discardableResult
     private func bringUpToDate(_ object: NSManagedObject, _ change: ChangeMessage.Change) -> Bool {
         guard !object.isInserted else { return false }
+        object.noteValues(relationships: change.relationships)
         context.downward.countStateChange()
         if object.flags.contains(.gone) {
             // The deletion was merged or found before, and the row has been inserted again since.
@@ -207,6 +208,9 @@ struct ContextMerge {
                 let owner = context.registered(reference, near: object),
                 let index = owner.layout.toMany(named: inverse.name)?.index
             else { continue }
+            var changed = SlotSet()
+            changed.insert(index)
+            owner.noteValues(relationships: changed)
             owner.extras?.toMany[index]?.turnIntoFault()
         }
     }
@@ -220,6 +224,11 @@ struct ContextMerge {
         guard layouts.contains(where: { $0.toMany.contains(where: leadsThere) }) else { return }
         context.forEachRegistered { object in
             guard let extras = object.extras else { return }
+            var changed = SlotSet()
+            for slot in object.layout.toMany where leadsThere(slot) && extras.toMany[slot.index]?.isFault == false {
+                changed.insert(slot.index)
+            }
+            if !changed.isEmpty { object.noteValues(relationships: changed) }
             for slot in object.layout.toMany where leadsThere(slot) { extras.toMany[slot.index]?.turnIntoFault() }
         }
     }

@@ -27,11 +27,11 @@ package struct ContextEvent {
     }
 }
 
-/// The observers of a context: controllers of fetched results, live queries, and feeds of changes.
+/// The observers of a context: of values, controllers of fetched results, live queries, and feeds of changes.
 ///
 /// Only the context owns this object, so the end of the context ends the live queries. It keeps no observer alive.
 package final class ContextObservers: @unchecked Sendable {
-    // @unchecked Sendable: `controllers` and `unregistered` are touched only inside the context's scope. The other
+    // @unchecked Sendable: `values`, `controllers` and `unregistered` are touched only inside the context's scope. The other
     // properties are locked.
 
     private struct Controller {
@@ -46,6 +46,8 @@ package final class ContextObservers: @unchecked Sendable {
         weak var feed: ChangeFeed?
     }
 
+    /// The observer of values for a layer above; `nil` if there is none.
+    package var values: ValueObserver?
     private var controllers: [Controller] = []
     /// The merged changes of the current event whose objects the context does not have.
     private var unregistered: [ChangeMessage.Change] = []

@@ -307,6 +307,7 @@ struct ContextSave {
             object.commit()
         } else {
             saved.updated.append(object)
+            saved.relationships.append(object.changedToManySet())
             context.acceptWritten(object)
             object.commit()
         }
@@ -370,6 +371,7 @@ struct ContextSave {
         // A handler may save again, so this save has to have ended.
         context.saving.end()
         let token = coordinator.historyToken(after: saved)
+        context.observers.values?.savedTransactions = saved.historyNumbers
         context.post(.didSave) { sets in
             sets.add(.insertedObjects, context.shownSet(of: saved.inserted))
             sets.add(.updatedObjects, context.shownSet(of: saved.updated))

@@ -9,6 +9,8 @@ final class SavedChanges {
     @exclusivity(unchecked) var inserted: [NSManagedObject] = []
     @exclusivity(unchecked) var updated: [NSManagedObject] = []
     @exclusivity(unchecked) var deleted: [NSManagedObject] = []
+    /// The changed to-many relationships of the objects of `updated`, in their order; shorter if they are not known.
+    @exclusivity(unchecked) var relationships: [SlotSet] = []
     /// Rows that the stores themselves have changed during the save: derived attributes, rounded values.
     private(set) var reread: [ChangeMessage.Change] = []
     /// The last transaction that the save has recorded in each store's history, by the UUIDs of the stores.

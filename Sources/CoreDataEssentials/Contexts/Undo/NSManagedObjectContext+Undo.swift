@@ -58,6 +58,7 @@ extension NSManagedObjectContext {
         // If an object was deleted elsewhere, then it does not come back because this context had changed it.
         let records = records.filter { $0.object.context == nil || !$0.object.flags.contains(.gone) }
         undoLog.isApplyingUndo = true
+        for record in records { record.object.noteValues() }
         let inverse = records.map { $0.inverse() }
         let absent = records.filter { $0.status != .absent && UndoRecord.status(of: $0.object) == .absent }
         for record in absent { putBack(record.object) }

@@ -54,12 +54,7 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
     }
 
     package func open() throws {
-        guard let coordinator = persistentStoreCoordinator, let sqlite,
-            StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
-        else { return }
-        let poster = RemoteChangePoster(self, in: coordinator)
-        try sqlite.watchForCommits { poster.enqueue() }
-        remoteChanges.withLock { $0 = poster }
+        if StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey]) { try reportCommits() }
     }
 
     package override func willRemove(from coordinator: NSPersistentStoreCoordinator?) {
@@ -167,3 +162,14 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
 
 /// User info: the names of the entities in which a store differs from the model.
 package let incompatibleEntitiesErrorKey = "NSEntitiesThatDiffer"
+
+extension SQLiteStore: CommitReportingStore {
+    package var reportsCommits: Bool { remoteChanges.withLock { $0 != nil } }
+
+    package func reportCommits() throws {
+        guard let coordinator = persistentStoreCoordinator, let sqlite, !reportsCommits else { return }
+        let poster = RemoteChangePoster(self, in: coordinator)
+        try sqlite.watchForCommits { poster.enqueue() }
+        remoteChanges.withLock { $0 = poster }
+    }
+}
