@@ -228,7 +228,10 @@ let package = Package(
         // `swift run` finds them in this package, and a client does not see them.
         .target(
             name: "StrataInspector",
-            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQLite", "StrataSQLiteStore", "StrataLocks"]
+            dependencies: [
+                "CoreData", "CoreDataJobs", "StrataRows", "StrataStoreChecks", "StrataSQLite", "StrataSQLiteStore",
+                "StrataLocks",
+            ]
         ),
         .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
         .target(
@@ -333,7 +336,9 @@ let package = Package(
         ),
         .testTarget(
             name: "StrataInspectorTests",
-            dependencies: ["StrataInspector", "CoreData", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport"]
+            dependencies: [
+                "StrataInspector", "CoreData", "CoreDataJobs", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport",
+            ]
         ),
         .testTarget(
             name: "ModelClassesTests",
@@ -345,7 +350,9 @@ let package = Package(
         ),
         .testTarget(
             name: "CoreDataJobsTests",
-            dependencies: ["CoreData", "CoreDataJobs", "StrataLocks", "TestSupport"]
+            dependencies: [
+                "CoreData", "CoreDataJobs", "StrataLocks", "StrataSQLite", "StrataSQLiteStore", "TestSupport",
+            ]
         ),
         .testTarget(
             name: "CoreDataTests",

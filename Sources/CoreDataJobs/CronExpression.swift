@@ -32,7 +32,7 @@ public struct CronExpression: Hashable, Sendable, CustomStringConvertible {
     private let anyWeekday: Bool
     private let followsClock: Bool
 
-    /// What is wrong with an expression.
+    /// The reason why a text is no expression.
     ///
     /// ```swift
     /// do {

@@ -13,7 +13,7 @@ struct JobClaim: Sendable {
     let keyLimit: Int16
 }
 
-/// What one worker reads and writes in the store.
+/// The reads and writes of one worker in the store.
 ///
 /// Each function is one short block of the context, which holds no objects between them.
 struct JobDesk: Sendable {

@@ -25,8 +25,8 @@ public final class JobRun<J: Job>: Sendable {
     /// A context for the effects of the job, on the worker's stores.
     ///
     /// When the handler returns, the changes of this context and the end of the job are one save. So they happen exactly
-    /// once, whatever dies and whenever. If the handler throws, they are dropped. What the handler saves itself, and what it
-    /// does outside of the store, happens again if the attempt does not succeed.
+    /// once, even if a process dies. If the handler throws, then they are dropped. If an attempt does not succeed, then its
+    /// other effects happen again: those outside of the store, and those that the handler has saved by itself.
     ///
     /// That save uses the policy of `NSMergePolicy.error`.
     public let context: NSManagedObjectContext
@@ -68,7 +68,7 @@ public final class JobRun<J: Job>: Sendable {
         return try await context.perform { try body(context) }
     }
 
-    /// Says how far the work has come, at once and for everyone.
+    /// Stores how far the work has come, at once and for all contexts and processes.
     ///
     /// - Parameters:
     ///   - progress: The part that is done, from 0 to 1.

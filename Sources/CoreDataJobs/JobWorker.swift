@@ -424,7 +424,7 @@ public final class JobWorker: Sendable {
         }
     }
 
-    /// What becomes of a run, for the counts.
+    /// The end of a run, for the counts.
     private enum Outcome { case done, retried, failed, cancelled, postponed, lost }
 
     private func count(_ outcome: Outcome, _ claim: JobClaim) async {

@@ -53,7 +53,7 @@ open class QueuedJob: NSManagedObject {
     @Managed public internal(set) var expiresAt: Date?
     /// How long it is kept after it has finished, in seconds.
     @Managed(.default(86_400)) var keptFor: Double
-    /// What the handler has returned, as JSON.
+    /// The value that the handler has returned, as JSON.
     @Managed public internal(set) var output: String?
     /// The text of the newest error; it stays when a later attempt succeeds.
     @Managed public internal(set) var failure: String?
@@ -63,7 +63,7 @@ open class QueuedJob: NSManagedObject {
     @Managed(.default(0)) public internal(set) var failedAttempt: Int16
     /// How much of the work is done, from 0 to 1, as the handler says.
     @Managed(.default(0)) public internal(set) var progress: Double
-    /// What the handler says about its progress.
+    /// The handler's text about its progress.
     @Managed public internal(set) var progressText: String?
     /// Whether a worker should cancel it, which notices that soon.
     @Managed(.default(false)) public internal(set) var isCancelRequested: Bool
@@ -126,7 +126,7 @@ extension QueuedJob {
     /// - Throws: `DecodingError` if they are not those of this type.
     public func payload<J: Job>(as type: J.Type) throws -> J { try JobCoding.decode(type, payload) }
 
-    /// What the handler has returned.
+    /// The value that the handler has returned.
     ///
     /// ```swift
     /// struct Thumbnail: Job {
@@ -222,7 +222,7 @@ enum JobCoding {
     }
 }
 
-/// What the store knows of a queue beside its jobs.
+/// The facts of a queue beside its jobs.
 ///
 /// There is an object for a queue that was paused once; see `context.pauseJobs(in:)`.
 ///
@@ -239,7 +239,7 @@ public final class JobQueueState: NSManagedObject {
     @Managed(.default(false)) public internal(set) var isPaused: Bool
 }
 
-/// What the store knows of a schedule: the last time for which a job was enqueued.
+/// The state of a schedule: the last time for which a job was enqueued.
 ///
 /// ```swift
 /// for schedule in try context.fetch(NSFetchRequest<JobScheduleState>(entityName: "JobScheduleState")) {

@@ -1,4 +1,6 @@
 import CoreData
+import CoreDataJobs
+import StrataRows
 import StrataSQLiteStore
 
 /// A store opened for reading, unless the command needs another access.
@@ -22,12 +24,17 @@ struct Store {
     let context: NSManagedObjectContext
 
     /// Opens the store that `arguments` name, with the model that they name or the copy in the store.
-    init(_ arguments: Arguments, access: Access = .reading) throws {
+    ///
+    /// If `hasJobs` is true, then the objects of jobs are those of `CoreDataJobs`, and stores of PostgreSQL can be changed.
+    init(_ arguments: Arguments, access: Access = .reading, hasJobs: Bool = false) throws {
         let place = try StorePlace(try arguments.required("--store"))
-        if case .writing = access, !place.isFile { throw UsageError("that is done with files only, not with a URL") }
+        if case .writing = access, !place.isFile, !hasJobs {
+            throw UsageError("that is done with files only, not with a URL")
+        }
         url = place.url
         metadata = try Self.metadata(of: place)
         model = try Self.model(arguments, place)
+        if hasJobs { model.useClassesOfJobs() }
         let configuration = model.configuration(ofStoreMetadata: metadata)
         var options: [AnyHashable: Any] = [NSReadOnlyPersistentStoreOption: true]
         switch access {
@@ -39,7 +46,7 @@ struct Store {
         case .writing(let further):
             options = further
             // A store with a history may be written only with the history option.
-            if try StoreFigures(of: url).history != nil { options[NSPersistentHistoryTrackingKey] = true }
+            if try Self.hasHistory(place, model, configuration) { options[NSPersistentHistoryTrackingKey] = true }
         }
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         _ = try coordinator.addPersistentStore(
@@ -50,6 +57,24 @@ struct Store {
         )
         context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
         context.persistentStoreCoordinator = coordinator
+    }
+
+    private static func hasHistory(
+        _ place: StorePlace,
+        _ model: NSManagedObjectModel,
+        _ configuration: String?
+    ) throws -> Bool {
+        if place.isFile { return try StoreFigures(of: place.url).history != nil }
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let options = [NSReadOnlyPersistentStoreOption: true]
+        let store = try coordinator.addPersistentStore(
+            type: place.type,
+            configuration: configuration,
+            at: place.url,
+            options: options
+        )
+        defer { try? coordinator.remove(store) }
+        return (coordinator.openStores.first?.rows as? any HistoryStore)?.hasHistory ?? false
     }
 
     /// The file that `--store` names, for commands that accept only files.
@@ -125,6 +150,20 @@ struct Store {
 }
 
 extension NSManagedObjectModel {
+    /// Gives the entities of jobs, and their sub-entities, the classes of `CoreDataJobs`.
+    fileprivate func useClassesOfJobs() {
+        let classes: [String: NSManagedObject.Type] = [
+            "QueuedJob": QueuedJob.self, "JobQueueState": JobQueueState.self, "JobScheduleState": JobScheduleState.self,
+        ]
+        for (name, type) in classes {
+            var rest = [entitiesByName[name]].compactMap { $0 }
+            while let entity = rest.popLast() {
+                entity.managedObjectClassName = String(reflecting: type)
+                rest += entity.subentities
+            }
+        }
+    }
+
     /// Makes plain data of transformable attributes, which is their stored form.
     ///
     /// Their transformers are not in this program.
