@@ -24,7 +24,7 @@ struct ArticleTests {
     @Test(.enabled(if: ShownProgram.canRun))
     func `Getting started compiles, block after block, and runs as one program`() throws {
         let blocks = try ShownCode.page("Docs/GettingStarted.md")
-        expectEqual(blocks.count, 5)
+        expectEqual(blocks.count, 4)
         let ran = try ShownProgram.run([
             "main.swift": blocks.map(\.code).joined(separator: "\n") + "\nprint(names)\n"
         ])
@@ -35,7 +35,7 @@ struct ArticleTests {
     @Test(.enabled(if: ShownProgram.canRun))
     func `the page of SwiftData compiles, block after block, and runs as one program`() throws {
         let blocks = try ShownCode.page("Docs/SwiftData.md")
-        expectEqual(blocks.count, 4)
+        expectEqual(blocks.count, 5)
         let ran = try ShownProgram.run([
             "main.swift": blocks.map(\.code).joined(separator: "\n") + "\nprint(cities, name ?? \"\")\n"
         ])

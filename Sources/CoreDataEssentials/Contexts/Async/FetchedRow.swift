@@ -85,7 +85,9 @@ extension FetchedRow {
     /// The text of a string attribute, or `nil` for no value.
     ///
     /// ```swift
-    /// let name = row["name", as: String.self] ?? ""
+    /// for try await batch in context.rows(for: request) {
+    ///     for row in batch { print(row["name", as: String.self] ?? "") }
+    /// }
     /// ```
     ///
     /// It is several times faster than `row["name"] as? String`, and so are the other subscripts with a type. A type
@@ -99,39 +101,99 @@ extension FetchedRow {
     public subscript(key: String, as type: String.Type) -> String? { load(key) { $0 == .string } }
 
     /// The number of an integer attribute of any width, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Int.Type) -> Int? { load(key) { $0 == .integer64 || $0 == .integer32 } }
 
     /// The number of an integer attribute of 16 bits, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Int16.Type) -> Int16? { load(key) { $0 == .integer16 } }
 
     /// The number of an integer attribute of 32 bits, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Int32.Type) -> Int32? { load(key) { $0 == .integer32 } }
 
     /// The number of an integer attribute of 64 bits, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Int64.Type) -> Int64? { load(key) { $0 == .integer64 } }
 
     /// The value of a Boolean attribute, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Bool.Type) -> Bool? { load(key) { $0 == .boolean } }
 
     /// The number of a double attribute, or the seconds of a date attribute since 2001; `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Double.Type) -> Double? { load(key) { $0 == .double || $0 == .date } }
 
     /// The number of a float attribute, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Float.Type) -> Float? { load(key) { $0 == .float } }
 
     /// The number of a decimal attribute, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Decimal.Type) -> Decimal? { load(key) { $0 == .decimal } }
 
     /// The value of a date attribute, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Date.Type) -> Date? { load(key) { $0 == .date } }
 
     /// The bytes of a binary attribute, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: Data.Type) -> Data? { load(key) { $0 == .data } }
 
     /// The value of a UUID attribute, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: UUID.Type) -> UUID? { load(key) { $0 == .uuid } }
 
     /// The value of a URI attribute, or `nil` for no value.
+    ///
+    /// - Parameters:
+    ///   - key: The name of a persistent attribute.
+    ///   - type: The type of the result.
+    /// - Returns: The value, or `nil` for no value.
     public subscript(key: String, as type: URL.Type) -> URL? { load(key) { $0 == .uri } }
 
     /// Reads a value from the words of the row.
