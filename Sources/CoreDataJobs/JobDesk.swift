@@ -11,6 +11,8 @@ struct JobClaim: Sendable {
     let maximumAttempts: Int16
     let key: String?
     let keyLimit: Int16
+    /// Whether the job is to be cancelled: its worker has died before it noticed the request.
+    let isCancelRequested: Bool
 }
 
 /// The reads and writes of one worker in the store.
@@ -114,7 +116,8 @@ struct JobDesk: Sendable {
             let look = Self.ids("", [])
             look.predicate = jobs.request.predicate
             if let end {
-                let hasEnded = NSPredicate(format: "claimedUntil <= %@", end as NSDate)
+                // A claim whose reads have failed gives up its leases, and leaves the jobs running.
+                let hasEnded = NSPredicate(format: "claimedUntil == nil OR claimedUntil <= %@", end as NSDate)
                 look.predicate = NSCompoundPredicate(andPredicateWithSubpredicates: [look.predicate!, hasEnded])
             }
             look.sortDescriptors = QueuedJob.inOrder
@@ -139,7 +142,8 @@ struct JobDesk: Sendable {
                     attempt: job.attempt,
                     maximumAttempts: job.maximumAttempts,
                     key: job.key,
-                    keyLimit: job.keyLimit
+                    keyLimit: job.keyLimit,
+                    isCancelRequested: job.isCancelRequested
                 )
             }
         }
@@ -219,16 +223,22 @@ struct JobDesk: Sendable {
         // Only this policy finds that another worker has the job.
         context.mergePolicy = NSMergePolicy.error
         var tries = 0
+        var own: [String: Any]?
         while true {
             tries += 1
             guard let job = try Self.job(claim, context) else { break }
+            // The handler may have changed properties of a subclass. All others are the workers'.
+            let changes = own ?? Self.ownChanges(job)
+            own = changes
             context.refresh(job, mergeChanges: false)
             guard job.state == .running, job.claimedBy == worker, job.attempt == claim.attempt else { break }
+            for (name, value) in changes { job.setValue(value is NSNull ? nil : value, forKey: name) }
             try change(job)
             let state = job.state
             // The heartbeat and those who look after jobs change only the job, so that this can be repeated.
             do {
-                if state == .done || state == .cancelled, job.keptFor <= 0 { context.delete(job) }
+                // The row keeps a unique key for its period.
+                if state == .done || state == .cancelled, job.keptFor <= 0, job.uniqueKey == nil { context.delete(job) }
                 try context.save()
                 return state
             } catch let error as CocoaError where error.code == .managedObjectMerge && tries < Self.patience {
@@ -239,6 +249,14 @@ struct JobDesk: Sendable {
         }
         context.rollback()
         return nil
+    }
+
+    /// The unsaved values of a job's properties that `QueuedJob` does not have.
+    private static func ownChanges(_ job: QueuedJob) -> [String: Any] {
+        var entity = job.entity
+        while entity.name != QueuedJob.entityName, let parent = entity.superentity { entity = parent }
+        let shared = entity.propertiesByName
+        return job.changedValues().filter { shared[$0.key] == nil }
     }
 
     /// The object of a claim; `nil` if it was deleted.
@@ -255,7 +273,7 @@ struct JobDesk: Sendable {
     /// Takes a place among the jobs with the same key, or lets the job wait for one.
     ///
     /// - Returns: Whether the job may run.
-    func enterKey(_ claim: JobClaim) async throws -> Bool {
+    func enterKey(_ claim: JobClaim, at now: Date) async throws -> Bool {
         guard let key = claim.key else { return true }
         for _ in 0..<Self.patience {
             let worker = worker
@@ -263,8 +281,15 @@ struct JobDesk: Sendable {
                 try Self.enter(key, claim, worker, context)
             }
             switch outcome {
-            case .entered: return true
+            case .entered:
+                // The next one may have waited for this one's place.
+                if claim.keyLimit > 1 { try await unblock(key, limit: claim.keyLimit) }
+                return true
             case .lost: return false
+            case .cancelled:
+                _ = try await settle(claim) { $0.finish(.cancelled, at: now) }
+                try await unblock(key, limit: claim.keyLimit)
+                return false
             case .blocked:
                 // The job that had the place may have ended between the look and the save.
                 try await unblock(key, limit: claim.keyLimit)
@@ -273,11 +298,11 @@ struct JobDesk: Sendable {
             }
         }
         // Too many others want it at this moment.
-        _ = try await settle(claim) { $0.giveBack(until: nil) }
+        _ = try await settle(claim) { $0.giveBack(until: nil, at: now) }
         return false
     }
 
-    private enum Entry { case entered, blocked, lost, again }
+    private enum Entry { case entered, blocked, cancelled, lost, again }
 
     private static func enter(
         _ key: String,
@@ -288,6 +313,7 @@ struct JobDesk: Sendable {
         guard let job = try job(claim, context), job.state == .running,
             job.claimedBy == worker, job.attempt == claim.attempt
         else { return .lost }
+        if job.isCancelRequested { return .cancelled }
         // It had a worker before, which has died.
         if job.keyPlace != nil { return .entered }
         let places = QueuedJob.request()
@@ -296,13 +322,14 @@ struct JobDesk: Sendable {
             JobState.running.rawValue,
             key
         )
+        places.sortDescriptors = nil
         let taken = try context.fetch(places)
         let isBusy = taken.count >= job.keyLimit
         if try !isBusy && !hasPredecessor(job, key, context) {
             let used = Set(taken.compactMap(\.keyPlace))
             job.keyPlace = (0..<Int(job.keyLimit)).lazy.map { "\(key)#\($0)" }.first { !used.contains($0) }
         } else {
-            job.giveBack(until: nil)
+            job.takeBackAttempt()
             job.state = .blocked
         }
         let hasEntered = job.keyPlace != nil
@@ -314,9 +341,13 @@ struct JobDesk: Sendable {
         }
         if hasEntered { return .entered }
         if isBusy {
-            // The others of the key would come to the same end, one by one.
-            let ready = JobState.ready.rawValue
-            try update("key == %@ AND state == %@", [key, ready], ["state": JobState.blocked.rawValue], context)
+            // The others of the key and queue would come to the same end, one by one.
+            try update(
+                "key == %@ AND state == %@ AND queue == %@",
+                [key, JobState.ready.rawValue, claim.queue],
+                ["state": JobState.blocked.rawValue],
+                context
+            )
         }
         return .blocked
     }
@@ -337,26 +368,62 @@ struct JobDesk: Sendable {
         return try !context.fetch(request).isEmpty
     }
 
-    /// Makes the next job of a key ready, if there is a place for it.
+    /// Makes the next job of a key ready in each queue, if there is a place for it.
+    ///
+    /// No queue waits for a ready job of another one, which may be paused. Of several ready jobs only some take a place.
     func unblock(_ key: String, limit: Int16) async throws {
-        for _ in 0..<Self.patience {
-            let isOver: Bool = try await perform { context in
-                let open = [JobState.ready, .running].map(\.rawValue)
-                let inFlight = try context.count(for: Self.ids("key == %@ AND state IN %@", key, open))
-                guard inFlight < limit else { return true }
-                let next = QueuedJob.request(.blocked)
-                next.predicate = NSPredicate(format: "key == %@ AND state == %@", key, JobState.blocked.rawValue)
-                next.fetchLimit = 1
-                guard let job = try context.fetch(next).first else { return true }
-                job.state = .ready
-                do {
-                    try context.save()
-                    return inFlight + 1 >= limit
-                } catch let error as CocoaError where error.code == .managedObjectMerge {
-                    return false
-                }
+        var queue = ""
+        while let next = try await nextQueue(after: queue, ofBlocked: key) {
+            queue = next
+            for _ in 0..<Self.patience {
+                let isOver: Bool = try await perform { try Self.unblock(key, limit, next, $0) }
+                if isOver { break }
             }
-            if isOver { return }
+        }
+    }
+
+    private func nextQueue(after queue: String, ofBlocked key: String) async throws -> String? {
+        try await perform { context in
+            let next = QueuedJob.request(.blocked)
+            next.predicate = NSPredicate(
+                format: "key == %@ AND state == %@ AND queue > %@",
+                key,
+                JobState.blocked.rawValue,
+                queue
+            )
+            next.sortDescriptors = [NSSortDescriptor(key: "queue", ascending: true)] + QueuedJob.inOrder
+            next.fetchLimit = 1
+            return try context.fetch(next).first?.queue
+        }
+    }
+
+    /// Makes the next job of a key and queue ready.
+    ///
+    /// - Returns: Whether there is no other that could be made ready.
+    private static func unblock(_ key: String, _ limit: Int16, _ queue: String, _ context: NSManagedObjectContext)
+        throws -> Bool
+    {
+        let running = try context.count(for: ids("key == %@ AND state == %@", key, JobState.running.rawValue))
+        let ready = try context.count(
+            for: ids("key == %@ AND state == %@ AND queue == %@", key, JobState.ready.rawValue, queue)
+        )
+        guard running + ready < limit else { return true }
+        let next = QueuedJob.request(.blocked)
+        next.predicate = NSPredicate(
+            format: "key == %@ AND state == %@ AND queue == %@",
+            key,
+            JobState.blocked.rawValue,
+            queue
+        )
+        next.fetchLimit = 1
+        // A job behind one without a place would only be blocked again.
+        guard let job = try context.fetch(next).first, try !hasPredecessor(job, key, context) else { return true }
+        job.state = .ready
+        do {
+            try context.save()
+            return running + ready + 1 >= limit
+        } catch let error as CocoaError where error.code == .managedObjectMerge {
+            return false
         }
     }
 
@@ -371,7 +438,8 @@ struct JobDesk: Sendable {
             let next: (key: String, limit: Int16)? = try await perform { context in
                 let request = QueuedJob.request(.blocked)
                 request.predicate = NSPredicate(format: "state == %@ AND key > %@", JobState.blocked.rawValue, after)
-                request.sortDescriptors = [NSSortDescriptor(key: "key", ascending: true)] + QueuedJob.inOrder
+                let byKey = ["key", "queue"].map { NSSortDescriptor(key: $0, ascending: true) }
+                request.sortDescriptors = byKey + QueuedJob.inOrder
                 request.fetchLimit = 1
                 return try context.fetch(request).first.flatMap { job in job.key.map { ($0, job.keyLimit) } }
             }
@@ -381,23 +449,31 @@ struct JobDesk: Sendable {
         }
     }
 
-    /// Deletes jobs that are no longer kept.
+    /// Deletes a portion of the jobs that are no longer kept.
     ///
-    /// - Returns: The number of jobs.
-    func purge(at now: Date) async throws -> Int {
-        var count = 0
-        while true {
-            let deleted: Int = try await perform { context in
-                let old = Self.ids("expiresAt != nil AND expiresAt <= %@", now as NSDate)
-                old.sortDescriptors = [NSSortDescriptor(key: "expiresAt", ascending: true)]
-                old.fetchLimit = Self.portion
-                let ids = try context.fetch(old)
-                guard !ids.isEmpty else { return 0 }
-                _ = try context.execute(NSBatchDeleteRequest(objectIDs: ids))
-                return ids.count
-            }
-            count += deleted
-            if deleted < Self.portion { return count }
+    /// - Returns: Whether there may be more.
+    func purge(at now: Date) async throws -> Bool {
+        let ids = try await expired(at: now)
+        try await delete(ids, at: now)
+        return ids.count == Self.portion
+    }
+
+    /// A portion of the jobs that are no longer kept.
+    func expired(at now: Date) async throws -> [NSManagedObjectID] {
+        try await perform { context in
+            let old = Self.ids("expiresAt != nil AND expiresAt <= %@", now as NSDate)
+            old.sortDescriptors = [NSSortDescriptor(key: "expiresAt", ascending: true)]
+            old.fetchLimit = Self.portion
+            return try context.fetch(old)
+        }
+    }
+
+    /// Deletes those of some jobs that are still not kept: one may have been retried since the look.
+    func delete(_ ids: [NSManagedObjectID], at now: Date) async throws {
+        guard !ids.isEmpty else { return }
+        try await perform { context in
+            let old = Self.ids("SELF IN %@ AND expiresAt != nil AND expiresAt <= %@", [ids, now as NSDate])
+            _ = try context.execute(NSBatchDeleteRequest(fetchRequest: old))
         }
     }
 
@@ -467,10 +543,18 @@ struct JobDesk: Sendable {
 
 extension QueuedJob {
     /// Gives the job back without an attempt: it waits for a worker, or for a time.
-    func giveBack(until time: Date?) {
-        attempt -= 1
+    ///
+    /// A job that is to be cancelled is cancelled instead.
+    func giveBack(until time: Date?, at now: Date) {
+        if isCancelRequested { return finish(.cancelled, at: now) }
+        takeBackAttempt()
         state = time == nil ? .ready : .scheduled
         if let time { runAt = time }
+    }
+
+    /// Ends the claim, so that its attempt does not count.
+    func takeBackAttempt() {
+        attempt -= 1
         giveUp()
     }
 }

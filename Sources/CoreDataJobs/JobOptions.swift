@@ -36,8 +36,8 @@ public struct JobOptions: Sendable {
 
     /// How long the job and its output are kept after it is done or cancelled; a day by default.
     ///
-    /// With zero the save that completes a job deletes it. A job that has failed is kept until it is retried, cancelled or
-    /// deleted.
+    /// With zero the save that completes a job deletes it. A job with a unique key is kept at least for the period of the key.
+    /// A job that has failed is kept until it is retried, cancelled or deleted.
     public var keep = Duration.seconds(86_400)
 
     /// Makes the default options.

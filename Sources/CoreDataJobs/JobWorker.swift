@@ -189,9 +189,9 @@ public final class JobWorker: Sendable {
         while true {
             try Task.checkCancellation()
             let begun = try await pass(atMost: 1)
-            let tasks = state.withLock { $0.runs.values.compactMap(\.task) }
-            if begun == 0 && tasks.isEmpty { return counts - before }
-            for task in tasks { await task.value }
+            if begun == 0 && runningCount == 0 { return counts - before }
+            // Detached, since a cancelled task would not wait for the runs.
+            await Task.detached { await self.awaitRuns(until: .distantFuture) }.value
         }
     }
 
@@ -278,8 +278,8 @@ public final class JobWorker: Sendable {
     func pass(atMost limit: Int = .max) async throws -> Int {
         let now = settings.clock.now
         try await beat(at: now)
-        try await maintain(at: now)
-        let nextSchedule = try await enqueueSchedules(at: now)
+        let hasOld = try await maintain(at: now)
+        let nextSchedule = await enqueueSchedules(at: now)
         let hasMore = try await desk.promote(at: now)
         var begun = 0
         let paused = try await desk.pausedQueues()
@@ -299,19 +299,26 @@ public final class JobWorker: Sendable {
         }
         let nextJob = try await desk.nextTime()
         state.withLock { $0.nextTime = [nextSchedule, nextJob].compactMap { $0 }.min() }
-        return hasMore ? max(begun, 1) : begun
+        return hasMore || hasOld ? max(begun, 1) : begun
     }
 
     /// Renews the leases if it is time, and cancels the runs that are to be cancelled.
     private func beat(at now: Date) async throws {
         let (ids, isDue) = state.withLock { state in
             let ids = Array(state.runs.keys)
-            let isDue = !ids.isEmpty && state.nextBeat.map { $0 <= now } ?? true
-            return (ids, isDue)
+            return (ids, Self.isDue(state.nextBeat, at: now, every: settings.lease / 3))
         }
         guard !ids.isEmpty else { return }
         if isDue { try await heartbeat(at: now) }
         for id in try await desk.cancelRequests(among: ids) { end(id, .cancelled) }
+    }
+
+    /// Whether the time of something regular has come.
+    ///
+    /// If it is further away than the interval, then the clock was set back, and the time has come as well.
+    private static func isDue(_ time: Date?, at now: Date, every interval: Duration) -> Bool {
+        // The second guards against rounding.
+        time.map { $0 <= now || $0 > now.addingTimeInterval(interval.seconds + 1) } ?? true
     }
 
     /// Renews the leases of all runs, and cancels those whose jobs are another worker's.
@@ -325,15 +332,23 @@ public final class JobWorker: Sendable {
         for id in ids where !kept.contains(id) { end(id, .lost) }
     }
 
-    private func maintain(at now: Date) async throws {
+    /// Deletes old jobs and frees blocked ones, if it is time.
+    ///
+    /// - Returns: Whether there may be more to delete.
+    private func maintain(at now: Date) async throws -> Bool {
         let isDue = state.withLock { state in
-            guard state.nextMaintenance.map({ $0 <= now }) ?? true else { return false }
+            guard Self.isDue(state.nextMaintenance, at: now, every: settings.maintenance) else { return false }
             state.nextMaintenance = now.addingTimeInterval(settings.maintenance.seconds)
             return true
         }
-        guard isDue else { return }
-        _ = try await desk.purge(at: now)
+        guard isDue else { return false }
+        if try await desk.purge(at: now) {
+            // The next pass goes on, after it has begun the jobs that are due.
+            state.withLock { $0.nextMaintenance = nil }
+            return true
+        }
         try await desk.unblockAll()
+        return false
     }
 
     // MARK: - Runs
@@ -351,7 +366,8 @@ public final class JobWorker: Sendable {
             return false
         }
         if isStopping {
-            await settle(claim, .postponed) { $0.giveBack(until: nil) }
+            let clock = settings.clock
+            await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) }
             return
         }
         let task = Task { await self.execute(claim) }
@@ -389,6 +405,9 @@ public final class JobWorker: Sendable {
 
     private func work(on claim: JobClaim) async {
         let clock = settings.clock
+        if claim.isCancelRequested {
+            return await settle(claim, .cancelled) { $0.finish(.cancelled, at: clock.now) }
+        }
         guard claim.attempt <= claim.maximumAttempts else {
             // A rescue after the last attempt: its worker did not live to say how it went.
             return await settle(claim, .failed) { job in
@@ -401,11 +420,11 @@ public final class JobWorker: Sendable {
             let time = clock.now.addingTimeInterval(settings.unknownJobDelay.seconds)
             return await settle(claim, .postponed) { job in
                 job.note("The worker \(job.claimedBy ?? "") has no handler for \(job.name).", at: clock.now)
-                job.giveBack(until: time)
+                job.giveBack(until: time, at: clock.now)
             }
         }
         do {
-            guard try await desk.enterKey(claim) else { return }
+            guard try await desk.enterKey(claim, at: clock.now) else { return }
         } catch {
             return reportStore(error)
         }
@@ -460,9 +479,9 @@ public final class JobWorker: Sendable {
             }
         case (.postpone(let wait), _):
             let time = clock.now.addingTimeInterval(wait.seconds)
-            await settle(claim, .postponed) { $0.giveBack(until: time) }
+            await settle(claim, .postponed) { $0.giveBack(until: time, at: clock.now) }
         case (_, .stopped):
-            await settle(claim, .postponed) { $0.giveBack(until: nil) }
+            await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) }
         case (let exit, nil):
             var wait: Double?
             if case .retry(let after, _) = exit { wait = after.seconds }
@@ -471,6 +490,8 @@ public final class JobWorker: Sendable {
             let chance = Double.random(in: 0...1)
             await settle(claim, isFinal ? .failed : .retried) { [isFinal, wait] job in
                 job.note(text, at: clock.now)
+                // The worker has not noticed the request before the handler threw.
+                if job.isCancelRequested { return job.finish(.cancelled, at: clock.now) }
                 if isFinal { return job.finish(.failed, at: clock.now) }
                 let backoff = (try? JobCoding.decode(JobBackoff.self, job.backoff)) ?? .exponential()
                 let seconds = wait ?? backoff.wait(after: Int(job.attempt), chance: chance)
@@ -488,7 +509,7 @@ public final class JobWorker: Sendable {
     ) async {
         do {
             let settled = try await desk.settle(claim, change)
-            await count(settled == nil ? .lost : outcome, claim)
+            await count(settled == nil ? .lost : settled == .cancelled ? .cancelled : outcome, claim)
         } catch {
             // The lease ends by itself, and then the job is taken again.
             reportStore(error)
@@ -540,25 +561,27 @@ public final class JobWorker: Sendable {
         return task
     }
 
-    private func finishRuns(until deadline: Date) async {
+    /// Waits until no job runs, or until a time, and looks after the runs meanwhile.
+    private func awaitRuns(until deadline: Date) async {
         while true {
             let count = bell.count
-            guard runningCount > 0 else { return }
             let now = settings.clock.now
-            guard now < deadline else { break }
-            // The loop has ended, and with it the heartbeat.
+            guard runningCount > 0, now < deadline else { return }
+            // The loop does not run at this time.
             do { try await beat(at: now) } catch { reportStore(error) }
             let beat = state.withLock { $0.nextBeat } ?? deadline
-            await bell.wait(
-                beyond: count,
-                until: max(min(deadline, beat), now.addingTimeInterval(0.01)),
-                by: settings.clock
-            )
+            let next = min(deadline, beat, now.addingTimeInterval(settings.poll.seconds))
+            await bell.wait(beyond: count, until: max(next, now.addingTimeInterval(0.01)), by: settings.clock)
         }
+    }
+
+    private func finishRuns(until deadline: Date) async {
+        await awaitRuns(until: deadline)
+        let clock = settings.clock
         for claim in state.withLock({ $0.runs.values.map(\.claim) }) {
             end(claim.id, .stopped)
             // The handler may be deaf to the cancellation. Its save will find that it has lost the job.
-            await settle(claim, .postponed) { $0.giveBack(until: nil) }
+            await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) }
         }
     }
 
@@ -576,6 +599,9 @@ public final class JobWorker: Sendable {
     /// let nightly = try CronExpression("30 3 * * mon-fri", timeZone: TimeZone(identifier: "Europe/Lisbon") ?? .gmt)
     /// worker.schedule("nightly report", nightly) { time in Report(day: time) }
     /// ```
+    ///
+    /// If a job cannot be enqueued, then the worker reports that in the log. It tries again at the next time, or after
+    /// ``Settings/maintenance`` if that is earlier.
     ///
     /// - Parameters:
     ///   - name: The name of the schedule, by which workers agree on its times.
@@ -599,11 +625,21 @@ public final class JobWorker: Sendable {
         }
     }
 
-    private func enqueueSchedules(at now: Date) async throws -> Date? {
+    /// Enqueues the jobs of the schedules whose time has come.
+    ///
+    /// - Returns: The next time of a schedule.
+    private func enqueueSchedules(at now: Date) async -> Date? {
         var next: Date?
         for var schedule in state.withLock({ $0.schedules }) {
             if schedule.next.map({ $0 > now }) != true {
-                schedule.next = try await desk.enqueue(schedule, at: now)
+                do {
+                    schedule.next = try await desk.enqueue(schedule, at: now)
+                } catch {
+                    desk.coordinator.report(error, "enqueuing a job of the schedule “\(schedule.name)”")
+                    // Soon, since a store that could not be reached may cost no time of a rare schedule.
+                    let soon = now.addingTimeInterval(settings.maintenance.seconds)
+                    schedule.next = min(schedule.times.next(after: now) ?? soon, soon)
+                }
                 let (name, time) = (schedule.name, schedule.next)
                 state.withLock { state in
                     guard let index = state.schedules.firstIndex(where: { $0.name == name }) else { return }

@@ -17,7 +17,7 @@ import CoreData
 @ManagedObject(
     .index("byQueue", on: "queue", "state", .descending("priority"), "runAt"),
     .index("byTime", on: "state", "runAt"),
-    .index("byKey", on: "state", "key", .descending("priority"), "runAt", where: "key != nil"),
+    .index("byKey", on: "state", "key", "queue", .descending("priority"), "runAt", where: "key != nil"),
     .index("byExpiry", on: "expiresAt", where: "expiresAt != nil")
 )
 open class QueuedJob: NSManagedObject {
@@ -187,7 +187,8 @@ extension QueuedJob {
     func finish(_ state: JobState, at now: Date) {
         self.state = state
         finishedAt = now
-        expiresAt = state == .failed ? nil : now.addingTimeInterval(keptFor)
+        // The row has the unique key, so it stays for its period too.
+        expiresAt = state == .failed ? nil : max(now.addingTimeInterval(keptFor), uniqueUntil ?? now)
         isCancelRequested = false
         if uniqueUntil.map({ $0 <= now }) ?? true { uniqueKey = nil }
         giveUp()

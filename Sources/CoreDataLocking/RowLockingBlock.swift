@@ -41,6 +41,8 @@ final class RowLockingBlock: LockingBlock, Sendable {
         /// The present use of the transaction.
         var work: Work?
         var end: End?
+        /// Whether a save of the block was committed outside its transaction.
+        var hasSavedOutside = false
         /// The first of the rows that were locked.
         var locked: [ObjectReference] = []
         /// The number of rows that were locked, by the name of the requested entity.
@@ -105,7 +107,7 @@ final class RowLockingBlock: LockingBlock, Sendable {
         }
         // Writes of other contexts that this block waits for are found by its scope.
         let result = try ConfinementScope.enter(block) { try ConfinementScope.enter(context, body) }
-        try block.requireTime()
+        try block.requireTimeAtEnd()
         return result
     }
 
@@ -153,6 +155,19 @@ final class RowLockingBlock: LockingBlock, Sendable {
         expire()
         throw timeout()
     }
+
+    /// Reports at the end of the block that its transaction was rolled back.
+    ///
+    /// A block that has locked nothing, or whose save went to another store, has lost nothing by the end of its time.
+    private func requireTimeAtEnd() throws {
+        let (isOpen, hasSaved) = state.withLock { state in
+            if case .expired = state.end { return (true, state.hasSavedOutside) }
+            return (state.end == nil && state.transaction != nil, state.hasSavedOutside)
+        }
+        if isOpen, !hasSaved { try requireTime() }
+    }
+
+    func didSaveOutside() { state.withLock { $0.hasSavedOutside = true } }
 
     // MARK: - Using the transaction
 
@@ -309,8 +324,15 @@ final class RowLockingBlock: LockingBlock, Sendable {
                 end(with: .saved)
                 throw doubt
             } catch {
-                if transaction.isOver { end(with: .lost(error)) }
-                throw error
+                guard transaction.isOver else { throw error }
+                let reported: any Error =
+                    if case RowLockFailure.deadlock(let cause) = error {
+                        deadlock("The changes were not saved", cause, in: store)
+                    } else {
+                        error
+                    }
+                end(with: .lost(reported))
+                throw reported
             }
         }
     }
@@ -343,21 +365,26 @@ final class RowLockingBlock: LockingBlock, Sendable {
                 ]
             ).marked(.deadline)
         case RowLockFailure.deadlock(let cause):
-            return CocoaError.described(
-                .managedObjectContextLocking,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "Rows of \(plan.layout.name) were not locked: this block and others have waited for each other's rows, so the server has ended its transaction\(lockedText(", which had locked ")). Run the block again. Blocks that lock rows in the same order do not wait for each other in this way.",
-                    NSRowLockObjectIDsErrorKey: lockedIDs,
-                    NSAffectedStoresErrorKey: [store.store],
-                    NSUnderlyingErrorKey: cause,
-                ]
-            ).marked(.deadline)
+            return deadlock("Rows of \(plan.layout.name) were not locked", cause, in: store)
         case let error as CocoaError where error.code == .persistentStoreTimeout && ContinuousClock.now >= deadline:
             expire()
             return timeout(waitingFor: plan.layout.name, error)
         default: return error
         }
+    }
+
+    /// The error for a block that has waited for others which waited for it.
+    private func deadlock(_ outcome: String, _ cause: any Error, in store: OpenStore) -> CocoaError {
+        CocoaError.described(
+            .managedObjectContextLocking,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "\(outcome): this block and others have waited for each other's rows, so the server has ended its transaction\(lockedText(", which had locked ")). Run the block again. Blocks that lock rows in the same order do not wait for each other in this way.",
+                NSRowLockObjectIDsErrorKey: lockedIDs,
+                NSAffectedStoresErrorKey: [store.store],
+                NSUnderlyingErrorKey: cause,
+            ]
+        ).marked(.deadline)
     }
 
     /// The error for a block that has taken too long.

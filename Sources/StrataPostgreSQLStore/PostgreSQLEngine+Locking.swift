@@ -42,7 +42,8 @@ extension PostgreSQLEngine: LockingStore {
             do {
                 return try LockingPostgreSQLTransaction(self, database, time)
             } catch let error as PostgreSQLError where error.kind == .connection {
-                // A connection that was not used for long may turn out to be lost.
+                // A connection that was not used for long may turn out to be lost, and then so are the others.
+                database.pool.closeIdle()
                 return try LockingPostgreSQLTransaction(self, database, time)
             }
         }

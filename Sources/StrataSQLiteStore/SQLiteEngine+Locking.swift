@@ -56,7 +56,13 @@ final class LockingSQLiteTransaction: LockingTransaction, SQLiteSource, @uncheck
 
     var reading: SQLiteReading { SQLiteReading(file, inTransactionOf: connection) }
 
-    func rows(for plan: FetchPlan, _ locking: RowLocking) throws -> [Row] { try rows(for: plan) }
+    func rows(for plan: FetchPlan, _ locking: RowLocking) throws -> [Row] {
+        do { return try rows(for: plan) } catch {
+            // SQLite ends the transaction after some errors, such as one of the disk, and with it the locks.
+            if connection.isBroken || !connection.isInTransaction { rollBack() }
+            throw error
+        }
+    }
 
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
         try engine.requireWritable(file)

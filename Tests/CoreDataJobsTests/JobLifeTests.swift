@@ -62,6 +62,62 @@ struct JobLifeTests {
         try expectEqual(jobs.jobs { "\($0.state) \($0.failure ?? "")" }, ["failed never"])
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `a job is kept as long as its unique period lasts`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let worker = Self.writer(jobs)
+        for (number, keep) in [Duration.zero, .seconds(60)].enumerated() {
+            try jobs.enqueue(Write(text: "\(number)")) {
+                $0.keep = keep
+                $0.unique = JobUniqueness("key \(number)", for: .seconds(3600))
+            }
+        }
+        try await expectEqual(worker.drain().done, 2)
+        jobs.clock.advance(by: .seconds(3500))
+        try await worker.drain()
+        try expectEqual(jobs.jobs { "\($0.state) \($0.uniqueKey ?? "-")" }, ["done key 0", "done key 1"])
+        let context = jobs.stack.context()
+        try context.performAndWait {
+            let job = try context.enqueue(Write(text: "again")) { $0.unique = JobUniqueness("key 0") }
+            expect(!job.isInserted)
+        }
+        jobs.clock.advance(by: .seconds(200))
+        try await worker.drain()
+        try expectEqual(jobs.jobs(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a pass deletes one portion of the jobs that are no longer kept, and the next one goes on`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try JobStack(kind)
+        let context = jobs.stack.context()
+        try await context.perform {
+            for number in 0...JobDesk.portion { try context.enqueue(Write(text: "\(number)")).cancel() }
+            try context.save()
+        }
+        jobs.clock.advance(by: .seconds(90_000))
+        let worker = Self.writer(jobs)
+        try await expectEqual(worker.pass(), 1)
+        try expectEqual(jobs.jobs(Self.state), ["cancelled"])
+        try await expectEqual(worker.pass(), 0)
+        try expectEqual(jobs.jobs(Self.state), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a job that is retried after a look for old jobs is not deleted`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for text in ["a", "b"] { try jobs.enqueue(Write(text: text)) }
+        try jobs.change { $0.cancel() }
+        let later = Date(timeIntervalSinceNow: 90_000)
+        let desk = jobs.worker().desk
+        let old = try await desk.expired(at: later)
+        expectEqual(old.count, 2)
+        try jobs.change { if $0.payload.contains("a\"") { $0.retry() } }
+        try await desk.delete(old, at: later)
+        try expectEqual(jobs.jobs(Self.text), [#"{"text":"a"} ready"#])
+    }
+
     // MARK: - Ends that handlers choose
 
     @Test(arguments: StoreKind.allCases)
@@ -147,6 +203,20 @@ struct JobLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a running job without a lease is taken by a worker`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        try await expectEqual(jobs.worker("dead").desk.take(1, of: "default", at: jobs.clock.now).count, 1)
+        // This is how a claim leaves the job if the reads after its commit fail.
+        try jobs.change { job in
+            job.claimedBy = nil
+            job.claimedUntil = nil
+        }
+        try await expectEqual(Self.writer(jobs, "other").drain().done, 1)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.attempt)" }, ["done 2"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a job that kills its workers fails`(_ kind: StoreKind) async throws {
         let jobs = try JobStack(kind)
         try jobs.enqueue(Write(text: "a")) { $0.maximumAttempts = 2 }
@@ -182,6 +252,73 @@ struct JobLifeTests {
         go.pass()
         try await expectEqual(worker.drain().done, 1)
         try expectEqual(jobs.notes(), ["long"])
+    }
+
+    private static let hasLongLease: @Sendable (QueuedJob) -> String = {
+        "\(($0.claimedUntil ?? .distantPast) > Date(timeIntervalSinceNow: 40))"
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `leases are renewed while a drain waits for its jobs`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (worker, begun, go) = (jobs.worker(), Steps(), Steps())
+        worker.handle(Write.self) { _ in
+            begun.pass()
+            await go.wait()
+        }
+        let draining = Task { try await worker.drain() }
+        await begun.wait()
+        try jobs.change { $0.claimedUntil = Date(timeIntervalSinceNow: 1) }
+        jobs.clock.advance(by: .seconds(20))
+        let end = Date(timeIntervalSinceNow: 10)
+        while try jobs.jobs(Self.hasLongLease) != ["true"], Date() < end {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        try expectEqual(jobs.jobs(Self.hasLongLease), ["true"])
+        go.pass()
+        try await expectEqual(draining.value.done, 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a drain whose task is cancelled waits for the job that runs`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (worker, begun, go) = (jobs.worker(), Steps(), Steps())
+        worker.handle(Write.self) { _ in
+            begun.pass()
+            await go.wait()
+        }
+        let draining = Task { try await worker.drain() }
+        await begun.wait()
+        draining.cancel()
+        go.pass()
+        await #expect(throws: CancellationError.self) { try await draining.value }
+        try expectEqual(jobs.jobs(Self.state), ["done"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a clock that is set back does not end the heartbeat or the maintenance`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (worker, begun, go) = (jobs.worker(), Steps(), Steps())
+        worker.handle(Write.self) { _ in
+            begun.pass()
+            await go.wait()
+        }
+        try await expectEqual(worker.pass(), 1)
+        await begun.wait()
+        jobs.clock.set(to: jobs.clock.now.addingTimeInterval(-3600))
+        let now = jobs.clock.now
+        try jobs.enqueue(Write(text: "old"))
+        try jobs.change { job in
+            if job.state == .running { job.claimedUntil = Date(timeIntervalSinceNow: 1) }
+            if job.state == .ready { job.finish(.cancelled, at: now.addingTimeInterval(-100_000)) }
+        }
+        try await expectEqual(worker.pass(), 0)
+        try expectEqual(jobs.jobs(Self.hasLongLease), ["true"])
+        go.pass()
+        try await expectEqual(worker.drain().done, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -235,6 +372,60 @@ struct JobLifeTests {
             jobs.jobs { "\($0.state) \($0.attempt) \($0.expiresAt == nil)" },
             ["ready 0 true", "ready 0 true"]
         )
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a job that is to be cancelled is not given back, not tried again, and does not fail`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try JobStack(kind)
+        let worker = jobs.worker("one", ["default": 9, "sums": 1])
+        worker.handle(Write.self) { run in
+            // The worker has not noticed the request yet.
+            let context = jobs.stack.context()
+            try context.performAndWait {
+                try require(context.existingObject(with: run.id) as? QueuedJob).cancel()
+                try context.save()
+            }
+            switch run.job.text {
+            case "postpone": throw JobExit.postpone(.seconds(10))
+            case "retry": throw JobExit.retry(after: .seconds(10), "busy")
+            case "fail": throw JobExit.fail("never")
+            default: throw Failure(description: "no luck")
+            }
+        }
+        let texts = ["postpone", "retry", "fail", "throw"]
+        for text in texts { try jobs.enqueue(Write(text: text)) }
+        let counts = try await worker.drain()
+        expectEqual([counts.cancelled, counts.postponed, counts.retried, counts.failed], [4, 0, 0, 0])
+        try expectEqual(jobs.jobs(Self.state), texts.map { _ in "cancelled" })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a job of a dead worker that is to be cancelled does not run again`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        try jobs.enqueue(Write(text: "with a key")) { $0.key = JobKey("k") }
+        try jobs.enqueue(Write(text: "last")) { $0.maximumAttempts = 1 }
+        try jobs.enqueue(Add(numbers: [])) { $0.queue = "default" }
+        try await expectEqual(jobs.worker("dead").desk.take(4, of: "default", at: jobs.clock.now).count, 4)
+        try jobs.change { $0.cancel() }
+        try jobs.endLeases()
+        try await expectEqual(Self.writer(jobs).drain().cancelled, 4)
+        try expectEqual(jobs.jobs(Self.state), Array(repeating: "cancelled", count: 4))
+        try expectEqual(jobs.notes(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a job that is to be cancelled does not wait for its key`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for text in ["a", "b"] { try jobs.enqueue(Write(text: text)) { $0.key = JobKey("k") } }
+        let desk = jobs.worker("one").desk
+        let claims = try await desk.take(2, of: "default", at: jobs.clock.now)
+        try await expectEqual(desk.enterKey(claims[0], at: jobs.clock.now), true)
+        try jobs.change { $0.cancel() }
+        try await expectEqual(desk.enterKey(claims[1], at: jobs.clock.now), false)
+        try expectEqual(jobs.jobs(Self.state), ["running", "cancelled"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -356,12 +547,65 @@ struct JobLifeTests {
         let desk = jobs.worker("one").desk
         let claims = try await desk.take(3, of: "default", at: jobs.clock.now)
         var entered: [Bool] = []
-        for claim in claims { entered.append(try await desk.enterKey(claim)) }
+        for claim in claims { entered.append(try await desk.enterKey(claim, at: jobs.clock.now)) }
         expectEqual(entered, [true, true, false])
         try expectEqual(jobs.jobs { $0.keyPlace ?? "-" }, ["api#0", "api#1", "-"])
         _ = try await desk.settle(claims[0]) { $0.finish(.done, at: Date()) }
         try await desk.unblock("api", limit: 2)
         try expectEqual(jobs.jobs(Self.state), ["done", "running", "ready"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a paused queue does not hold up the jobs of another queue with the same key`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for queue in ["default", "sums"] {
+            for number in 1...2 {
+                try jobs.enqueue(Write(text: "\(queue) \(number)")) {
+                    $0.queue = queue
+                    $0.key = JobKey("k")
+                    $0.priority = queue == "default" ? 5 : 0
+                }
+            }
+        }
+        let context = jobs.stack.context()
+        try context.performAndWait {
+            try context.pauseJobs(in: "default")
+            try context.save()
+        }
+        try await expectEqual(Self.writer(jobs).drain().done, 2)
+        try expectEqual(jobs.jobs { "\($0.queue) \($0.state)" }.suffix(2), ["sums done", "sums done"])
+        // The jobs of the paused queue wait for a place as well.
+        try jobs.enqueue(Write(text: "sums 3")) {
+            $0.queue = "sums"
+            $0.key = JobKey("k")
+        }
+        try jobs.change { if $0.state == .ready { $0.state = .blocked } }
+        try await jobs.worker().desk.unblock("k", limit: 1)
+        try await expectEqual(Self.writer(jobs).drain().done, 1)
+        try context.performAndWait {
+            try context.resumeJobs(in: "default")
+            try context.save()
+        }
+        try await expectEqual(Self.writer(jobs).drain().done, 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a job behind one that has no place yet is not made ready again and again`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for number in 1...3 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k", limit: 3) } }
+        let desk = jobs.worker("slow").desk
+        let claims = try await desk.take(2, of: "default", at: jobs.clock.now)
+        try await expectEqual(desk.enterKey(claims[0], at: jobs.clock.now), true)
+        // The second is another worker's, which has not asked for a place yet.
+        let worker = Self.writer(jobs)
+        try await expectEqual(worker.pass(), 1)
+        while worker.runningCount > 0 { await Task.yield() }
+        try expectEqual(jobs.jobs(Self.state), ["running", "running", "blocked"])
+        try await expectEqual(worker.pass(), 0)
+        // With its place the next one's turn has come.
+        try await expectEqual(desk.enterKey(claims[1], at: jobs.clock.now), true)
+        try expectEqual(jobs.jobs(Self.state), ["running", "running", "ready"])
+        try await expectEqual(worker.drain().done, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -378,7 +622,7 @@ struct JobLifeTests {
         for number in 1...2 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k") } }
         let dead = jobs.worker("dead").desk
         let claims = try await dead.take(1, of: "default", at: jobs.clock.now)
-        try await expectEqual(dead.enterKey(claims[0]), true)
+        try await expectEqual(dead.enterKey(claims[0], at: jobs.clock.now), true)
         let other = Self.writer(jobs, "other")
         try await expectEqual(other.drain(), JobCounts())
         try jobs.endLeases()
@@ -408,6 +652,41 @@ struct JobLifeTests {
         }
         try await expectEqual(worker.drain().done, 1)
         try expectEqual(jobs.notes(), ["after"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a handler changes the properties of its own job's subclass`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        let context = jobs.stack.context()
+        try context.performAndWait {
+            let job: NoteJob = try context.enqueue(Write(text: "made"), as: NoteJob.self)
+            job.remark = "before"
+            try context.save()
+        }
+        let worker = jobs.worker()
+        worker.handle(Write.self) { run in
+            try await run.perform { context in
+                let job = try require(context.existingObject(with: run.id) as? NoteJob)
+                let note = Note(context: context)
+                note.text = run.job.text
+                job.note = note
+                job.remark = nil
+                job.mark = 3
+                // These are the worker's.
+                job.priority = 7
+                job.attempt = 9
+            }
+            // The save at the end finds that the job has changed.
+            try await run.report(progress: 0.5)
+        }
+        try await expectEqual(worker.drain().done, 1)
+        try expectEqual(
+            jobs.jobs { job in
+                guard let job = job as? NoteJob else { return "another class" }
+                return "\(job.note?.text ?? "-") \(job.remark ?? "-") \(job.mark) \(job.priority) \(job.attempt)"
+            },
+            ["made - 3 0 1"]
+        )
     }
 
     @Test func `options that make no sense, and a model without jobs, are refused`() throws {

@@ -37,7 +37,7 @@ struct JobPlanTests {
         let plans = try await Self.plans(jobs) {
             for number in 0..<3 {
                 try jobs.enqueue(Write(text: "\(number)")) {
-                    $0.key = JobKey("k"); $0.unique = JobUniqueness("u\(number)")
+                    $0.key = JobKey("k", limit: 2); $0.unique = JobUniqueness("u\(number)")
                 }
                 try jobs.enqueue(Add(numbers: []))
             }
@@ -45,6 +45,12 @@ struct JobPlanTests {
                 try await worker.drain()
                 jobs.clock.advance(by: .seconds(90_000))
             }
+            let context = jobs.stack.context()
+            try await context.perform {
+                try context.enqueue(Write(text: "x")) { $0.key = JobKey("k") }.state = .blocked
+                try context.save()
+            }
+            try await worker.desk.unblockAll()
             _ = try await worker.desk.rescue(1, of: "default", at: jobs.clock.now)
         }
         expect(plans.count > 10)

@@ -81,6 +81,38 @@ struct JobScheduleTests {
         expectEqual(times.all.count, 1)
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `a schedule that throws does not keep the worker from its jobs, and is tried again later`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try Self.stack(kind)
+        let times = Times()
+        let tries = Locked(0)
+        let isMended = Locked(false)
+        let worker = try Self.worker(jobs, "one", times)
+        worker.schedule("a broken one", try CronExpression("@hourly")) { options in
+            tries.withLock { $0 += 1 }
+            if !isMended.withLock({ $0 }) { options.maximumAttempts = 0 }
+        } _: { _ in
+            Write(text: "a")
+        }
+        worker.handle(Write.self) { _ in }
+        try await worker.drain()
+        let start = jobs.clock.now
+        jobs.clock.set(to: start.addingTimeInterval(1800))
+        try jobs.enqueue(Write(text: "b"))
+        try await expectEqual(worker.drain().done, 2)
+        expectEqual(times.all, [start.addingTimeInterval(1800)])
+        try await expectEqual(worker.drain().done, 0)
+        expectEqual(tries.withLock { $0 }, 1)
+        isMended.withLock { $0 = true }
+        jobs.clock.advance(by: .seconds(60))
+        try await expectEqual(worker.drain().done, 1)
+        jobs.clock.set(to: start.addingTimeInterval(5400))
+        try await expectEqual(worker.drain().done, 2)
+        expectEqual(tries.withLock { $0 }, 3)
+    }
+
     @Test func `a time that is rare is found over years`() throws {
         let yearly = try CronExpression("0 0 29 2 *")
         let (start, end) = (Date(timeIntervalSince1970: 0), Date(timeIntervalSince1970: 1_790_000_000))

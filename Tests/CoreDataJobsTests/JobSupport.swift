@@ -15,6 +15,8 @@ final class Note: NSManagedObject {
 @ManagedObject
 final class NoteJob: QueuedJob {
     @Managed(.noInverse) var note: Note?
+    @Managed var remark: String?
+    @Managed(.default(0)) var mark: Int16
 }
 
 struct Write: Job {

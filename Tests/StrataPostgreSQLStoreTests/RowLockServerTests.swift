@@ -113,6 +113,39 @@ struct RowLockServerTests {
         try expectEqual(Server.column(stack, "SELECT count(*) FROM city WHERE population > 0"), [1])
     }
 
+    @Test func `of two blocks with shared locks that both save, the server ends one at once, and the other one saves`()
+        throws
+    {
+        let stack = try Self.stack(["Bern"])
+        let barrier = [DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)]
+        let errands = (0..<2).map { number in
+            let context = stack.context()
+            return Errand { () -> String in
+                try context.performAndWait {
+                    do {
+                        try context.performAndWait(locking: .seconds(300)) {
+                            let city = try require(context.fetch(Self.cities(nil, RowLock(.share))).first)
+                            barrier[number].signal()
+                            barrier[1 - number].wait()
+                            city.setValue(number + 1, forKey: "population")
+                            try context.save()
+                        }
+                        return "saved"
+                    } catch let error as CocoaError {
+                        expectEqual(error.code, .managedObjectContextLocking)
+                        let text = error.localizedDescription
+                        expect(text.contains("not saved") && text.contains("again"), "\(text)")
+                        expectEqual((error.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "40P01")
+                        expect(context.hasChanges)
+                        return "ended"
+                    }
+                }
+            }
+        }
+        try expectEqual(errands.map { try $0.wait() }.sorted(), ["ended", "saved"])
+        try expectEqual(Server.column(stack, "SELECT count(*) FROM city WHERE population > 0"), [1])
+    }
+
     @Test func `a block whose session is lost writes nothing, and keeps its changes`() throws {
         let stack = try Self.stack(["Bern"])
         let context = stack.context()

@@ -28,4 +28,7 @@ package protocol LockingBlock: AnyObject {
     ///   - store: The store that the work writes to.
     /// - Throws: `persistentStoreOperation` (134070) if the block has locked rows of that store.
     func refuse(_ work: @autoclosure () -> String, in store: OpenStore) throws
+
+    /// Notes that a save of the context was committed outside the transaction of the block.
+    func didSaveOutside()
 }

@@ -273,7 +273,9 @@ extension OpenStore {
             {
                 return conflicts
             }
-            return try rows.save(changes, didCommit: didCommit)
+            let conflicts = try rows.save(changes, didCommit: didCommit)
+            if conflicts.isEmpty { context.lockingBlock?.didSaveOutside() }
+            return conflicts
         }
     }
 

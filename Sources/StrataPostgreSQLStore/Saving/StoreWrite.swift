@@ -131,7 +131,13 @@ struct StoreWrite<Work: RepeatableWork> {
                     try work.prepare(database, on: connection)
                     return try runInAttempts(on: connection, didCommit)
                 } catch {
-                    if !connection.isBroken, !connection.isIdle { try? takeBack(on: connection) }
+                    guard !connection.isBroken, !connection.isIdle else { throw error }
+                    if case RowLockFailure.deadlock = error {
+                        // Others wait for locks from before the savepoint.
+                        try? connection.rollback()
+                    } else {
+                        try? takeBack(on: connection)
+                    }
                     throw error
                 }
             }
@@ -203,6 +209,12 @@ struct StoreWrite<Work: RepeatableWork> {
         on connection: Connection,
         until end: ContinuousClock.Instant
     ) throws {
+        if savepoint != nil {
+            // Locks from before the savepoint stay, so another attempt would wait in the same circle.
+            if error.isTransient { throw RowLockFailure.deadlock(error.explained) }
+            // COMMIT itself has failed, and the savepoint is gone with the transaction.
+            if connection.isIdle { throw error.explained }
+        }
         let isKeyTaken = database.isKeyTaken(error)
         guard attempt.maySucceed(after: error, isKeyTaken: isKeyTaken), .now < end, !connection.isBroken else {
             throw error.explained

@@ -398,6 +398,24 @@ struct RowLockTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a block that has saved without locks does not report the end of its time`(_ kind: StoreKind) throws {
+        let bank = try Bank(kind)
+        let context = bank.stack.context()
+        let end = ContinuousClock.now + .milliseconds(300)
+        try context.performAndWait {
+            let account = try require(context.fetch(Self.accounts("name == 'a0'")).first)
+            // If the block reported a roll-back, then its caller would add again.
+            try context.performAndWait(locking: .milliseconds(250)) {
+                Self.add(1, to: account)
+                try context.save()
+                while ContinuousClock.now < end { sched_yield() }
+            }
+            expect(!context.hasChanges)
+        }
+        try expectEqual(bank.values(), [1, 0, 0])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a block that takes too long loses its locks at once, and its next fetch and save throw`(_ kind: StoreKind)
         throws
     {

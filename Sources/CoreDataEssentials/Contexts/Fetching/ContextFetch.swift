@@ -93,13 +93,7 @@ package struct ContextFetch {
         }
         let store = stores[0]
         try context.willRead(announced)
-        let rows = try block.rows(for: plan.asked(ofStore: store.number), locking, in: store)
-        // No other writer changes the rows from now on, so they are as new as anything that the cache has received.
-        let read = store.cache.beginAccess()
-        let commits = store.cache.commits
-        var offered = rows
-        store.offer(&offered, root: plan.layout.rootNumber, read: read)
-        store.cache.endAccess(read)
+        let (rows, commits) = try lockedRows(locking, by: block, in: store)
         let found = context.uniqued(
             rows,
             from: store,
@@ -110,6 +104,23 @@ package struct ContextFetch {
         ).filter { !$0.isDeleted }
         try context.prefetch(prefetches, of: found, PrefetchReads(nil))
         return found
+    }
+
+    /// Locks rows, and offers them to the cache.
+    ///
+    /// - Returns: The rows, and the number of commits that the cache had received before.
+    private func lockedRows(_ locking: RowLocking, by block: any LockingBlock, in store: OpenStore) throws
+        -> ([Row], UInt64)
+    {
+        // The cache notes removals from now on, because the locks may end as soon as the rows are read.
+        let read = store.cache.beginAccess()
+        defer { store.cache.endAccess(read) }
+        let rows = try block.rows(for: plan.asked(ofStore: store.number), locking, in: store)
+        // No other writer has changed the rows since, so they are as new as anything that the cache has received.
+        let commits = store.cache.commits
+        var offered = rows
+        store.offer(&offered, root: plan.layout.rootNumber, read: read)
+        return (rows, commits)
     }
 
     /// The objects of a fetch whose faults get their rows batch by batch.
