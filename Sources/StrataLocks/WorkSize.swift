@@ -28,8 +28,8 @@
     package static var keptBatches: Int { size(8, small: 2) }
     /// The rows of a batched fetch that are kept at least.
     package static var keptRows: Int { size(4096, small: 2) }
-    /// The members of a list above which a predicate looks them up in a set.
-    package static var listedMembers: Int { size(16, small: 1) }
+    /// The equalities with one key, next to each other in an OR, from which on a predicate looks them up in a set; at least 2.
+    package static var listedMembers: Int { size(16, small: 2) }
     /// The changed rows that a live query lists while its observer does not ask.
     package static var missedRows: Int { size(10_000, small: 2) }
     /// The rows of the first piece, and the most rows of any piece, that PostgreSQL sends when a condition is judged here.
