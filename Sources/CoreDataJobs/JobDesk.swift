@@ -370,7 +370,7 @@ struct JobDesk: Sendable {
 
     /// Makes the next job of a key ready in each queue, if there is a place for it.
     ///
-    /// No queue waits for a ready job of another one, which may be paused. Of several ready jobs only some take a place.
+    /// No queue waits for a ready job of another one, which may be paused. If several jobs are ready, then only as many start as there are places.
     func unblock(_ key: String, limit: Int16) async throws {
         var queue = ""
         while let next = try await nextQueue(after: queue, ofBlocked: key) {

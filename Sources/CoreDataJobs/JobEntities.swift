@@ -19,7 +19,7 @@ public enum JobEntities {
         [QueuedJob.self, JobQueueState.self, JobScheduleState.self]
     }
 
-    /// The entities as a model of their own, to be merged with others.
+    /// The entities as a separate model, to be merged with others.
     ///
     /// - Returns: A new model.
     public static func model() -> NSManagedObjectModel {

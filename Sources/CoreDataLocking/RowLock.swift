@@ -11,9 +11,9 @@ import StrataRows
 /// print(lock.strength, shared.lockedRows)
 /// ```
 public struct RowLock: Hashable, Sendable {
-    /// What others may do with a locked row.
+    /// The accesses of others that a lock keeps out.
     ///
-    /// All may read it: a lock keeps out other locks and changes.
+    /// All may read a locked row: a lock keeps out other locks and changes.
     ///
     /// ```swift
     /// print(RowLock(.update).strength == RowLock.Strength.update)  // true
@@ -29,7 +29,7 @@ public struct RowLock: Hashable, Sendable {
         case share
     }
 
-    /// What a fetch does about rows that others have locked, or are saving.
+    /// The conduct of a fetch towards rows that others have locked, or are saving.
     ///
     /// ```swift
     /// print(RowLock(.update).lockedRows == RowLock.Conduct.wait)  // true
@@ -45,17 +45,17 @@ public struct RowLock: Hashable, Sendable {
         case skip
     }
 
-    /// What others may do with a locked row.
+    /// The accesses of others that the lock keeps out.
     public var strength: Strength
 
-    /// What the fetch does about rows that others have locked; ``Conduct/wait`` by default.
+    /// The conduct towards rows that others have locked; ``Conduct/wait`` by default.
     public var lockedRows: Conduct
 
     /// Makes a lock.
     ///
     /// - Parameters:
-    ///   - strength: What others may do with a locked row.
-    ///   - lockedRows: What the fetch does about rows that others have locked.
+    ///   - strength: The accesses of others that the lock keeps out.
+    ///   - lockedRows: The conduct towards rows that others have locked.
     public init(_ strength: Strength, lockedRows: Conduct = .wait) {
         self.strength = strength
         self.lockedRows = lockedRows

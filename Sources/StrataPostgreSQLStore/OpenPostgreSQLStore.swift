@@ -78,7 +78,7 @@ final class OpenPostgreSQLStore: Sendable {
     let shapes: WriteShapes
     let places: PlacesByEntity
     let versions: PinnedPostgreSQLVersions
-    /// The blocks that may lock rows at a time; each has a session of its own.
+    /// The blocks that may lock rows at a time; each has a separate session.
     let lockingBlocks: FairSemaphore
     /// The derived attributes; `nil` if the model has none.
     let derived: DerivedPlan?

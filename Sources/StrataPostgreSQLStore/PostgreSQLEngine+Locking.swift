@@ -50,7 +50,7 @@ extension PostgreSQLEngine: LockingStore {
     }
 }
 
-/// A transaction in which rows are locked, on a session of its own.
+/// A transaction in which rows are locked, on a separate session.
 final class LockingPostgreSQLTransaction: LockingTransaction, @unchecked Sendable {
     // @unchecked Sendable: one thread uses it at a time.
     private let engine: PostgreSQLEngine

@@ -13,7 +13,7 @@ extension RowQueries {
         try fetch.bind(statement)
         var values: [FetchedValue] = []
         var counter = RowCounter(plan.rows.control)
-        // Columns of the usual kind are told apart once, so that the loop over the rows counts no references.
+        // Columns of the usual kind are found once, so that the loop over the rows counts no references.
         let plain = query.columns.compactMap { column -> (position: Int, type: ResolvedType)? in
             guard case .value(let position, let type) = column else { return nil }
             return (position, type)

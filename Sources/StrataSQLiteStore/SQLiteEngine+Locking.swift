@@ -49,7 +49,7 @@ final class LockingSQLiteTransaction: LockingTransaction, SQLiteSource, @uncheck
         self.engine = engine
         self.file = file
         connection = lease.connection
-        // What ends a wait must not stop a save.
+        // The cancellation that ends a wait must not stop a save.
         lease.forgetLimits()
         self.lease = .some(lease)
     }

@@ -2,7 +2,7 @@ import StrataLocks
 
 /// The lock that a fetch takes on each row that it finds.
 package struct RowLocking: Hashable, Sendable {
-    /// Who else may lock the row.
+    /// The accesses of others that a lock keeps out.
     package enum Strength: Hashable, Sendable {
         /// No other lock, and no change by others.
         case update

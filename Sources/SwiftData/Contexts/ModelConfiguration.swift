@@ -150,15 +150,15 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
             ?? URL(fileURLWithPath: NSTemporaryDirectory())
     }
 
-    /// Whether the store is a file of its own.
+    /// Whether the store is a file.
     var isFile: Bool { storeType == NSSQLiteStoreType && !isStoredInMemoryOnly }
 
     /// Checks that the name can be that of a file, and that nothing is to be synchronised.
     ///
     /// A container calls it.
     ///
-    /// - Throws: `SwiftDataError.configurationFileNameTooLong` for a file name of more than 255 bytes,
-    ///   `configurationFileNameContainsInvalidCharacters` for a name with a slash or a zero, and
+    /// - Throws: `SwiftDataError.configurationFileNameTooLong` for a file name of more than 255 bytes.
+    ///   `configurationFileNameContainsInvalidCharacters` for a name with a slash or a zero.
     ///   `loadIssueModelContainer` for a private database of CloudKit, and for the URL of a database in place of a file.
     public func validate() throws {
         if let database = cloudKitDatabase.privateName {

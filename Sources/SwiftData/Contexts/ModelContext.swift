@@ -54,7 +54,7 @@ public final class ModelContext: Equatable, SendableMetatype {
         set { onQueue { managed.transactionAuthor = newValue } }
     }
 
-    /// Who changes objects in this context, for custom stores.
+    /// The author of changes in this context, for custom stores.
     public var editingState: EditingState { EditingState(id: editor, author: author) }
 
     /// The recorder of changes, by which they can be undone; none by default.

@@ -1,7 +1,7 @@
 import CoreData
 import Foundation
 
-/// What a fetch has found, which is read in batches when it is used.
+/// The results of a fetch, which are read in batches when they are used.
 ///
 /// A collection of model objects is used where its context is used.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {

@@ -39,7 +39,7 @@ enum SortKeyPaths {
     }
 }
 
-/// What has been read of recording objects.
+/// The properties that were read of recording objects.
 private final class Reading {
     private var names: [String] = []
     private var value: Any?

@@ -6,7 +6,7 @@ import StrataRows
 /// and names the objects whose values matter to it. The values of other objects are not kept. Confined to the context's
 /// queue.
 package final class ValueObserver {
-    /// What was known of an object before its values changed.
+    /// The known values of an object before they changed.
     private struct Before {
         let object: NSManagedObject
         /// The values; `nil` for a fault.
