@@ -1,64 +1,25 @@
 import CoreData
-import StrataLocks
 
 /// Wakes a worker that waits for something to happen.
 ///
 /// It counts what has happened. A worker that has found nothing to do waits for a count above the one before its look. So
 /// nothing between look and wait is missed.
 final class JobBell: Sendable {
-    private struct State {
-        var count = 0
-        var lastWaiter = 0
-        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
-        var cancelled: Set<Int> = []
-    }
-
-    private let state = Locked(State())
+    private let rings = WaitingTasks(0)
 
     /// How often the bell was rung.
-    var count: Int { state.withLock { $0.count } }
+    var count: Int { rings.value }
 
-    func ring() {
-        let waiters = state.withLock { state in
-            state.count += 1
-            defer { state.waiters = [:] }
-            return state.waiters.map(\.value)
-        }
-        for waiter in waiters { waiter.resume() }
-    }
+    func ring() { rings.update { $0 += 1 } }
 
     /// Waits until the count is above the given one, the clock shows a time, or the task is cancelled.
     func wait(beyond count: Int, until time: Date, by clock: any JobClock) async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.wait(beyond: count) }
+            group.addTask { await self.rings.wait { $0 > count } }
             group.addTask { try? await clock.sleep(until: time) }
             await group.next()
             group.cancelAll()
         }
-    }
-
-    private func wait(beyond count: Int) async {
-        let number = state.withLock { state in
-            state.lastWaiter += 1
-            return state.lastWaiter
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    guard state.count <= count, state.cancelled.remove(number) == nil else { return true }
-                    state.waiters[number] = continuation
-                    return false
-                }
-                if isOver { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { state in
-                let waiter = state.waiters.removeValue(forKey: number)
-                if waiter == nil { state.cancelled.insert(number) }
-                return waiter
-            }?.resume()
-        }
-        _ = state.withLock { $0.cancelled.remove(number) }
     }
 }
 

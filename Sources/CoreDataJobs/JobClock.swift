@@ -1,5 +1,4 @@
 import Foundation
-import StrataLocks
 
 /// The clock by which a worker decides which jobs are due, and for how long it waits.
 ///
@@ -52,22 +51,15 @@ public struct SystemJobClock: JobClock {
 /// print(clock.now.timeIntervalSince1970)  // 60.0
 /// ```
 public final class ManualJobClock: JobClock {
-    private struct State {
-        var now: Date
-        var lastSleeper = 0
-        var sleepers: [Int: (time: Date, continuation: CheckedContinuation<Void, Never>)] = [:]
-        var woken: Set<Int> = []
-    }
-
-    private let state: Locked<State>
+    private let time: WaitingTasks<Date>
 
     /// Makes a clock.
     ///
     /// - Parameter now: The time that it shows; by default that of the system.
-    public init(_ now: Date = Date()) { state = Locked(State(now: now)) }
+    public init(_ now: Date = Date()) { time = WaitingTasks(now) }
 
     /// The time.
-    public var now: Date { state.withLock { $0.now } }
+    public var now: Date { time.value }
 
     /// Sets the clock forward, and wakes the tasks whose time has come.
     ///
@@ -77,45 +69,17 @@ public final class ManualJobClock: JobClock {
     /// Sets the clock, forward or back, and wakes the tasks whose time has come.
     ///
     /// - Parameter time: The time that it shows from now on.
-    public func set(to time: Date) {
-        let due = state.withLock { state in
-            state.now = time
-            let due = state.sleepers.filter { $0.value.time <= time }
-            for number in due.keys { state.sleepers[number] = nil }
-            return due.values.map(\.continuation)
-        }
-        for sleeper in due { sleeper.resume() }
-    }
+    public func set(to time: Date) { self.time.update { $0 = time } }
 
     /// The number of tasks that sleep.
-    var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+    var sleeperCount: Int { time.count }
 
     /// Suspends the task until the clock is set to a time or beyond it.
     ///
     /// - Parameter time: The time; one in the past returns at once.
     /// - Throws: `CancellationError` if the task is cancelled.
     public func sleep(until time: Date) async throws {
-        let number = state.withLock { state in
-            state.lastSleeper += 1
-            return state.lastSleeper
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    guard state.now < time, state.woken.remove(number) == nil else { return true }
-                    state.sleepers[number] = (time, continuation)
-                    return false
-                }
-                if isOver { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { state in
-                let sleeper = state.sleepers.removeValue(forKey: number)
-                if sleeper == nil { state.woken.insert(number) }
-                return sleeper?.continuation
-            }?.resume()
-        }
-        _ = state.withLock { $0.woken.remove(number) }
+        await self.time.wait { $0 >= time }
         try Task.checkCancellation()
     }
 }
