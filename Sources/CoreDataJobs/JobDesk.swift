@@ -113,13 +113,11 @@ struct JobDesk: Sendable {
             let isFile = coordinator.persistentStores.allSatisfy {
                 [NSSQLiteStoreType, NSInMemoryStoreType].contains($0.type)
             }
+            // A claim whose reads have failed gives up its leases, and leaves the jobs running.
+            let hasEnded = end.map { NSPredicate(format: "claimedUntil == nil OR claimedUntil <= %@", $0 as NSDate) }
+            let conditions = [jobs.request.predicate, hasEnded].compactMap { $0 }
             let look = Self.ids("", [])
-            look.predicate = jobs.request.predicate
-            if let end {
-                // A claim whose reads have failed gives up its leases, and leaves the jobs running.
-                let hasEnded = NSPredicate(format: "claimedUntil == nil OR claimedUntil <= %@", end as NSDate)
-                look.predicate = NSCompoundPredicate(andPredicateWithSubpredicates: [look.predicate!, hasEnded])
-            }
+            look.predicate = NSCompoundPredicate(andPredicateWithSubpredicates: conditions)
             look.sortDescriptors = QueuedJob.inOrder
             look.fetchLimit = 1
             if isFile || end != nil, try context.fetch(look).isEmpty { return [] }

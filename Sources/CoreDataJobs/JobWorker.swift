@@ -436,7 +436,7 @@ public final class JobWorker: Sendable {
                 job.progress = 1
                 job.finish(.done, at: clock.now)
             }
-            await count(settled == nil ? .lost : .done, claim)
+            await conclude(claim, settled == nil ? .lost : .done)
         } catch {
             await context.perform { context.rollback() }
             await settle(claim, after: error)
@@ -446,7 +446,8 @@ public final class JobWorker: Sendable {
     /// The end of a run, for the counts.
     private enum Outcome { case done, retried, failed, cancelled, postponed, lost }
 
-    private func count(_ outcome: Outcome, _ claim: JobClaim) async {
+    /// Counts the end of a run, and lets the next job of its key in.
+    private func conclude(_ claim: JobClaim, _ outcome: Outcome) async {
         state.withLock { state in
             switch outcome {
             case .done: state.counts.done += 1
@@ -471,7 +472,7 @@ public final class JobWorker: Sendable {
         let text = Self.text(of: error)
         switch (error as? JobExit, endOfRun(claim)) {
         case (_, .lost):
-            await count(.lost, claim)
+            await conclude(claim, .lost)
         case (_, .cancelled), (.cancel, _):
             await settle(claim, .cancelled) { job in
                 job.note(text, at: clock.now)
@@ -509,7 +510,7 @@ public final class JobWorker: Sendable {
     ) async {
         do {
             let settled = try await desk.settle(claim, change)
-            await count(settled == nil ? .lost : settled == .cancelled ? .cancelled : outcome, claim)
+            await conclude(claim, settled == nil ? .lost : settled == .cancelled ? .cancelled : outcome)
         } catch {
             // The lease ends by itself, and then the job is taken again.
             reportStore(error)

@@ -8,18 +8,6 @@ import Testing
 
 @Suite("Lives of jobs")
 struct JobLifeTests {
-    private static func text(_ job: QueuedJob) -> String { "\(job.payload) \(job.state)" }
-    private static let state: @Sendable (QueuedJob) -> String = { "\($0.state)" }
-
-    /// A worker whose handler of Write makes a note.
-    private static func writer(_ jobs: JobStack, _ name: String = "one") -> JobWorker {
-        let worker = jobs.worker(name)
-        worker.handle(Write.self) { run in
-            try await run.perform { context in Note(context: context).text = run.job.text }
-        }
-        return worker
-    }
-
     // MARK: - Order and time
 
     @Test(arguments: StoreKind.allCases)
@@ -47,16 +35,16 @@ struct JobLifeTests {
     @Test(arguments: StoreKind.allCases)
     func `a finished job is kept for its time, and a failed one until it is retried`(_ kind: StoreKind) async throws {
         let jobs = try JobStack(kind)
-        let worker = Self.writer(jobs)
+        let worker = jobs.writer()
         worker.handle(Add.self) { _ in throw JobExit.fail("never") }
         try jobs.enqueue(Write(text: "day"))
         try jobs.enqueue(Write(text: "not at all")) { $0.keep = .zero }
         try jobs.enqueue(Add(numbers: []))
         try await worker.drain()
-        try expectEqual(jobs.jobs(Self.text), [#"{"text":"day"} done"#, #"{"numbers":[]} failed"#])
+        try expectEqual(jobs.jobs(JobStack.text), [#"{"text":"day"} done"#, #"{"numbers":[]} failed"#])
         jobs.clock.advance(by: .seconds(86_399))
         try await worker.drain()
-        try expectEqual(jobs.jobs(Self.state), ["done", "failed"])
+        try expectEqual(jobs.jobs(JobStack.state), ["done", "failed"])
         jobs.clock.advance(by: .seconds(61))
         try await worker.drain()
         try expectEqual(jobs.jobs { "\($0.state) \($0.failure ?? "")" }, ["failed never"])
@@ -65,7 +53,7 @@ struct JobLifeTests {
     @Test(arguments: StoreKind.allCases)
     func `a job is kept as long as its unique period lasts`(_ kind: StoreKind) async throws {
         let jobs = try JobStack(kind)
-        let worker = Self.writer(jobs)
+        let worker = jobs.writer()
         for (number, keep) in [Duration.zero, .seconds(60)].enumerated() {
             try jobs.enqueue(Write(text: "\(number)")) {
                 $0.keep = keep
@@ -97,11 +85,11 @@ struct JobLifeTests {
             try context.save()
         }
         jobs.clock.advance(by: .seconds(90_000))
-        let worker = Self.writer(jobs)
+        let worker = jobs.writer()
         try await expectEqual(worker.pass(), 1)
-        try expectEqual(jobs.jobs(Self.state), ["cancelled"])
+        try expectEqual(jobs.jobs(JobStack.state), ["cancelled"])
         try await expectEqual(worker.pass(), 0)
-        try expectEqual(jobs.jobs(Self.state), [])
+        try expectEqual(jobs.jobs(JobStack.state), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -115,7 +103,7 @@ struct JobLifeTests {
         expectEqual(old.count, 2)
         try jobs.change { if $0.payload.contains("a\"") { $0.retry() } }
         try await desk.delete(old, at: later)
-        try expectEqual(jobs.jobs(Self.text), [#"{"text":"a"} ready"#])
+        try expectEqual(jobs.jobs(JobStack.text), [#"{"text":"a"} ready"#])
     }
 
     // MARK: - Ends that handlers choose
@@ -158,7 +146,7 @@ struct JobLifeTests {
             ["scheduled 0 The worker old has no handler for Write."]
         )
         jobs.clock.advance(by: .seconds(30))
-        try await expectEqual(Self.writer(jobs, "new").drain().done, 1)
+        try await expectEqual(jobs.writer("new").drain().done, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -188,7 +176,7 @@ struct JobLifeTests {
         let dead = jobs.worker("dead")
         let claims = try await dead.desk.take(4, of: "default", at: jobs.clock.now)
         expectEqual(claims.map(\.attempt), [1])
-        let other = Self.writer(jobs, "other")
+        let other = jobs.writer("other")
         try await expectEqual(other.drain(), JobCounts())
         try jobs.endLeases()
         try await expectEqual(other.drain().done, 1)
@@ -198,7 +186,7 @@ struct JobLifeTests {
         await context.perform { Note(context: context).text = "late" }
         let settled = try await dead.desk.settle(claims[0], in: context) { $0.finish(.failed, at: Date()) }
         expect(settled == nil)
-        try expectEqual(jobs.jobs(Self.state), ["done"])
+        try expectEqual(jobs.jobs(JobStack.state), ["done"])
         try expectEqual(jobs.notes(), ["a"])
     }
 
@@ -212,7 +200,7 @@ struct JobLifeTests {
             job.claimedBy = nil
             job.claimedUntil = nil
         }
-        try await expectEqual(Self.writer(jobs, "other").drain().done, 1)
+        try await expectEqual(jobs.writer("other").drain().done, 1)
         try expectEqual(jobs.jobs { "\($0.state) \($0.attempt)" }, ["done 2"])
     }
 
@@ -225,7 +213,7 @@ struct JobLifeTests {
         try jobs.endLeases()
         try await expectEqual(desk.rescue(1, of: "default", at: jobs.clock.now).count, 1)
         try jobs.endLeases()
-        try await expectEqual(Self.writer(jobs).drain().failed, 1)
+        try await expectEqual(jobs.writer().drain().failed, 1)
         try expectEqual(
             jobs.jobs { "\($0.state) \($0.attempt) \($0.failure ?? "")" },
             ["failed 2 The worker ended before the job did."]
@@ -294,7 +282,7 @@ struct JobLifeTests {
         draining.cancel()
         go.pass()
         await #expect(throws: CancellationError.self) { try await draining.value }
-        try expectEqual(jobs.jobs(Self.state), ["done"])
+        try expectEqual(jobs.jobs(JobStack.state), ["done"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -335,7 +323,7 @@ struct JobLifeTests {
         try await expectEqual(worker.pass(), 1)
         await begun.wait()
         try jobs.endLeases()
-        let other = Self.writer(jobs, "other")
+        let other = jobs.writer("other")
         try await expectEqual(other.drain().done, 1)
         try await worker.heartbeat(at: jobs.clock.now)
         await ended.wait()
@@ -364,9 +352,9 @@ struct JobLifeTests {
             ["scheduled 0.0 ", "running 0.25 a quarter"]
         )
         try jobs.change { $0.cancel() }
-        try expectEqual(jobs.jobs(Self.state), ["cancelled", "running"])
+        try expectEqual(jobs.jobs(JobStack.state), ["cancelled", "running"])
         try await expectEqual(worker.drain().cancelled, 1)
-        try expectEqual(jobs.jobs(Self.state), ["cancelled", "cancelled"])
+        try expectEqual(jobs.jobs(JobStack.state), ["cancelled", "cancelled"])
         try jobs.change { $0.retry() }
         try expectEqual(
             jobs.jobs { "\($0.state) \($0.attempt) \($0.expiresAt == nil)" },
@@ -398,7 +386,7 @@ struct JobLifeTests {
         for text in texts { try jobs.enqueue(Write(text: text)) }
         let counts = try await worker.drain()
         expectEqual([counts.cancelled, counts.postponed, counts.retried, counts.failed], [4, 0, 0, 0])
-        try expectEqual(jobs.jobs(Self.state), texts.map { _ in "cancelled" })
+        try expectEqual(jobs.jobs(JobStack.state), texts.map { _ in "cancelled" })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -411,8 +399,8 @@ struct JobLifeTests {
         try await expectEqual(jobs.worker("dead").desk.take(4, of: "default", at: jobs.clock.now).count, 4)
         try jobs.change { $0.cancel() }
         try jobs.endLeases()
-        try await expectEqual(Self.writer(jobs).drain().cancelled, 4)
-        try expectEqual(jobs.jobs(Self.state), Array(repeating: "cancelled", count: 4))
+        try await expectEqual(jobs.writer().drain().cancelled, 4)
+        try expectEqual(jobs.jobs(JobStack.state), Array(repeating: "cancelled", count: 4))
         try expectEqual(jobs.notes(), [])
     }
 
@@ -425,13 +413,13 @@ struct JobLifeTests {
         try await expectEqual(desk.enterKey(claims[0], at: jobs.clock.now), true)
         try jobs.change { $0.cancel() }
         try await expectEqual(desk.enterKey(claims[1], at: jobs.clock.now), false)
-        try expectEqual(jobs.jobs(Self.state), ["running", "cancelled"])
+        try expectEqual(jobs.jobs(JobStack.state), ["running", "cancelled"])
     }
 
     @Test(arguments: StoreKind.allCases)
     func `a paused queue is left alone until it is resumed`(_ kind: StoreKind) async throws {
         let jobs = try JobStack(kind)
-        let worker = Self.writer(jobs)
+        let worker = jobs.writer()
         let context = jobs.stack.context()
         try context.performAndWait {
             try context.resumeJobs(in: "default")
@@ -446,188 +434,6 @@ struct JobLifeTests {
             try context.save()
         }
         try await expectEqual(worker.drain().done, 1)
-    }
-
-    // MARK: - Unique jobs
-
-    @Test(arguments: StoreKind.allCases)
-    func `a unique job is enqueued once until it has finished, or for a time`(_ kind: StoreKind) async throws {
-        let jobs = try JobStack(kind)
-        let context = jobs.stack.context()
-        func enqueue(_ period: Duration) throws -> Bool {
-            try context.performAndWait {
-                let job = try context.enqueue(Write(text: "\(period)")) {
-                    $0.unique = JobUniqueness("key", for: period)
-                }
-                let isNew = job.isInserted
-                // The same save finds its own.
-                try expect(context.enqueue(Write(text: "x")) { $0.unique = JobUniqueness("key") } === job)
-                try context.save()
-                return isNew
-            }
-        }
-        let worker = Self.writer(jobs)
-        try expect(enqueue(.zero))
-        try expect(!enqueue(.zero))
-        try await expectEqual(worker.drain().done, 1)
-        try expect(enqueue(.seconds(3600)))
-        try await expectEqual(worker.drain().done, 1)
-        try expect(!enqueue(.seconds(3600)))
-        // The hour has passed. Then the old job gives the key to the new one in one save.
-        try jobs.change { if $0.uniqueUntil != nil { $0.uniqueUntil = Date(timeIntervalSinceNow: -1) } }
-        await context.perform { context.reset() }
-        try expect(enqueue(.zero))
-        try await expectEqual(worker.drain().done, 1)
-        try expectEqual(jobs.jobs { "\($0.state) \($0.uniqueKey ?? "-")" }, ["done -", "done -", "done -"])
-    }
-
-    @Test(arguments: StoreKind.allCases)
-    func `if two contexts enqueue a unique job at once, the later save conflicts and its second run finds the job`(
-        _ kind: StoreKind
-    ) async throws {
-        let jobs = try JobStack(kind)
-        let context = jobs.stack.context()
-        let runs = Locked(0)
-        try context.performAndWait(retrying: 2) {
-            let job = try context.enqueue(Write(text: "mine")) { $0.unique = JobUniqueness("key") }
-            let run = runs.withLock { runs in
-                runs += 1
-                return runs
-            }
-            expectEqual(job.isInserted, run == 1)
-            if run == 1 { try jobs.enqueue(Write(text: "theirs")) { $0.unique = JobUniqueness("key") } }
-        }
-        expectEqual(runs.withLock { $0 }, 2)
-        try expectEqual(jobs.jobs { $0.payload }, [#"{"text":"theirs"}"#])
-    }
-
-    // MARK: - Keys
-
-    @Test(arguments: StoreKind.allCases)
-    func `jobs with a key run one at a time and in order, whatever workers do`(_ kind: StoreKind) async throws {
-        let jobs = try JobStack(kind)
-        for number in 1...4 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("customer") } }
-        try jobs.enqueue(Write(text: "free"))
-        let (begun, go) = (Steps(), Steps())
-        let order = Locked<[String]>([])
-        let workers = ["one", "two"].map { name in
-            let worker = jobs.worker(name)
-            worker.handle(Write.self) { run in
-                order.withLock { $0.append(run.job.text) }
-                begun.pass()
-                if run.job.text == "1" { await go.wait() }
-            }
-            return worker
-        }
-        // All five are taken, and only two of them run.
-        try await expectEqual(workers[0].pass(), 4)
-        await begun.wait()
-        try await expectEqual(workers[1].pass() > 0, true)
-        await begun.wait(for: 2)
-        while workers[0].runningCount + workers[1].runningCount > 1 { await Task.yield() }
-        expectEqual(order.withLock { $0 }.sorted(), ["1", "free"])
-        try expectEqual(
-            jobs.jobs { "\($0.state) \($0.keyPlace ?? "-")" },
-            ["running customer#0", "blocked -", "blocked -", "blocked -", "done -"]
-        )
-        // A new one comes after those that wait.
-        try jobs.enqueue(Write(text: "5")) { $0.key = JobKey("customer") }
-        try await workers[1].drain()
-        go.pass()
-        while workers[0].runningCount > 0 { await Task.yield() }
-        for worker in [workers[1], workers[0], workers[1]] { try await worker.drain() }
-        expectEqual(order.withLock { $0.filter { $0 != "free" } }, ["1", "2", "3", "4", "5"])
-        try expectEqual(Set(jobs.jobs(Self.state)), ["done"])
-    }
-
-    @Test(arguments: StoreKind.allCases)
-    func `a key with a limit of two lets two jobs run`(_ kind: StoreKind) async throws {
-        let jobs = try JobStack(kind)
-        for number in 1...3 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("api", limit: 2) } }
-        let desk = jobs.worker("one").desk
-        let claims = try await desk.take(3, of: "default", at: jobs.clock.now)
-        var entered: [Bool] = []
-        for claim in claims { entered.append(try await desk.enterKey(claim, at: jobs.clock.now)) }
-        expectEqual(entered, [true, true, false])
-        try expectEqual(jobs.jobs { $0.keyPlace ?? "-" }, ["api#0", "api#1", "-"])
-        _ = try await desk.settle(claims[0]) { $0.finish(.done, at: Date()) }
-        try await desk.unblock("api", limit: 2)
-        try expectEqual(jobs.jobs(Self.state), ["done", "running", "ready"])
-    }
-
-    @Test(arguments: StoreKind.allCases)
-    func `a paused queue does not hold up the jobs of another queue with the same key`(_ kind: StoreKind) async throws {
-        let jobs = try JobStack(kind)
-        for queue in ["default", "sums"] {
-            for number in 1...2 {
-                try jobs.enqueue(Write(text: "\(queue) \(number)")) {
-                    $0.queue = queue
-                    $0.key = JobKey("k")
-                    $0.priority = queue == "default" ? 5 : 0
-                }
-            }
-        }
-        let context = jobs.stack.context()
-        try context.performAndWait {
-            try context.pauseJobs(in: "default")
-            try context.save()
-        }
-        try await expectEqual(Self.writer(jobs).drain().done, 2)
-        try expectEqual(jobs.jobs { "\($0.queue) \($0.state)" }.suffix(2), ["sums done", "sums done"])
-        // The jobs of the paused queue wait for a place as well.
-        try jobs.enqueue(Write(text: "sums 3")) {
-            $0.queue = "sums"
-            $0.key = JobKey("k")
-        }
-        try jobs.change { if $0.state == .ready { $0.state = .blocked } }
-        try await jobs.worker().desk.unblock("k", limit: 1)
-        try await expectEqual(Self.writer(jobs).drain().done, 1)
-        try context.performAndWait {
-            try context.resumeJobs(in: "default")
-            try context.save()
-        }
-        try await expectEqual(Self.writer(jobs).drain().done, 2)
-    }
-
-    @Test(arguments: StoreKind.allCases)
-    func `a job behind one that has no place yet is not made ready again and again`(_ kind: StoreKind) async throws {
-        let jobs = try JobStack(kind)
-        for number in 1...3 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k", limit: 3) } }
-        let desk = jobs.worker("slow").desk
-        let claims = try await desk.take(2, of: "default", at: jobs.clock.now)
-        try await expectEqual(desk.enterKey(claims[0], at: jobs.clock.now), true)
-        // The second is another worker's, which has not asked for a place yet.
-        let worker = Self.writer(jobs)
-        try await expectEqual(worker.pass(), 1)
-        while worker.runningCount > 0 { await Task.yield() }
-        try expectEqual(jobs.jobs(Self.state), ["running", "running", "blocked"])
-        try await expectEqual(worker.pass(), 0)
-        // With its place the next one's turn has come.
-        try await expectEqual(desk.enterKey(claims[1], at: jobs.clock.now), true)
-        try expectEqual(jobs.jobs(Self.state), ["running", "running", "ready"])
-        try await expectEqual(worker.drain().done, 1)
-    }
-
-    @Test(arguments: StoreKind.allCases)
-    func `a worker that dies between two saves leaves no job blocked`(_ kind: StoreKind) async throws {
-        let jobs = try JobStack(kind)
-        for number in 1...2 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k\(number)") } }
-        try jobs.change { $0.state = .blocked }
-        try await expectEqual(Self.writer(jobs).drain().done, 2)
-    }
-
-    @Test(arguments: StoreKind.allCases)
-    func `the job of a dead worker keeps its place among the jobs of its key`(_ kind: StoreKind) async throws {
-        let jobs = try JobStack(kind)
-        for number in 1...2 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k") } }
-        let dead = jobs.worker("dead").desk
-        let claims = try await dead.take(1, of: "default", at: jobs.clock.now)
-        try await expectEqual(dead.enterKey(claims[0], at: jobs.clock.now), true)
-        let other = Self.writer(jobs, "other")
-        try await expectEqual(other.drain(), JobCounts())
-        try jobs.endLeases()
-        try await expectEqual(other.drain().done, 2)
-        try expectEqual(jobs.notes(), ["1", "2"])
     }
 
     // MARK: - Entities

@@ -104,6 +104,18 @@ final class JobStack: Sendable {
         }
     }
 
+    static func text(_ job: QueuedJob) -> String { "\(job.payload) \(job.state)" }
+    static let state: @Sendable (QueuedJob) -> String = { "\($0.state)" }
+
+    /// A worker whose handler of Write makes a note.
+    func writer(_ name: String = "one") -> JobWorker {
+        let worker = worker(name)
+        worker.handle(Write.self) { run in
+            try await run.perform { context in Note(context: context).text = run.job.text }
+        }
+        return worker
+    }
+
     /// Ends the leases of all jobs.
     func endLeases() throws {
         try change { if $0.claimedBy != nil { $0.claimedUntil = Date(timeIntervalSinceNow: -1) } }
