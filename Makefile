@@ -125,7 +125,7 @@ demo-server: system-packages
 
 # The targets whose suites script several processes, or have to end by a clock. They run one by one, and first: among
 # thousands of tests at once a step would wait for minutes.
-STEPPED_TARGETS = ^(StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
+STEPPED_TARGETS = ^(CoreDataJobsTests|StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
 # The largest target runs by itself: all tests of a run begin at once, and each then waits for its turns.
 CONTEXT_TARGET = ^CoreDataTests\.
 # Ends runs that stand still, and lists the failures again at the end; the script explains how.

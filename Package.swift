@@ -349,12 +349,6 @@ let package = Package(
             dependencies: ["CoreData", "StrataInspector", "StrataLocks", "SwiftData", "TestSupport"]
         ),
         .testTarget(
-            name: "CoreDataJobsTests",
-            dependencies: [
-                "CoreData", "CoreDataJobs", "StrataLocks", "StrataSQLite", "StrataSQLiteStore", "TestSupport",
-            ]
-        ),
-        .testTarget(
             name: "CoreDataTests",
             dependencies: [
                 "CoreData", "StrataModelFiles", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "StrataLocks",
@@ -377,6 +371,12 @@ let package = Package(
         .testTarget(
             name: "CoreDataSteppedTests",
             dependencies: ["CoreData", "StrataSQLite", "StrataStoreChecks", "StrataLocks", "TestSupport"]
+        ),
+        .testTarget(
+            name: "CoreDataJobsTests",
+            dependencies: [
+                "CoreData", "CoreDataJobs", "StrataLocks", "StrataSQLite", "StrataSQLiteStore", "TestSupport",
+            ]
         ),
         .testTarget(
             name: "DebianIndexTests",

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from faults import BUILD
 
 #: The suites that run one by one, as in the makefile.
-STEPPED = r"^(StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\."
+STEPPED = r"^(CoreDataJobsTests|StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\."
 #: All scenarios that draw from a seed and get something done in four seconds.
 SCENARIOS = (
     "society bank ring append anomalies interleave nested converge cancel batch deadlock mixed crash processes iofault"

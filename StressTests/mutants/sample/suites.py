@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 
-STEPPED = {"StrataLocksTests", "StrataSQLiteTests", "CoreDataSteppedTests", "DebianIndexTests", "JobQueueTests", "StorefrontTests"}
+STEPPED = {"CoreDataJobsTests", "StrataLocksTests", "StrataSQLiteTests", "CoreDataSteppedTests", "DebianIndexTests", "JobQueueTests", "StorefrontTests"}
 ON_SERVER = {"StrataPostgreSQLTests", "StrataPostgreSQLStoreTests"}
 WORD = re.compile(r"[A-Za-z_]\w{2,}")
 SUITE = re.compile(r"^[ \t]*(?:@\w+(?:\([^\n]*\))? |(?:final|public|package|private|fileprivate) )*(?:struct|class|enum|actor|extension) (\w+)", re.M)
