@@ -352,9 +352,9 @@ check-pages: python
 # The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. The modules
 # that `CoreData` hands on are shown as parts of it, as a program sees them. A link that leads nowhere is an error. DOCS_BASE is the path at
 # which a web server has the site, such as /strata.
-FRAMEWORK = CoreData CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores CoreDataBinaryStore \
-	CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses CoreDataOperations \
-	CoreDataReads CoreDataLocking
+FRAMEWORK = CoreData CoreDataTransformers CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores \
+	CoreDataBinaryStore CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses \
+	CoreDataOperations CoreDataReads CoreDataLocking
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages

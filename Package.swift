@@ -73,12 +73,14 @@ let package = Package(
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
         // Property lists, keyed archives and DEFLATE, in which models and values are kept.
         .target(name: "StrataArchives", dependencies: ["StrataPredicates"]),
+        // Value transformers, and the classes of a program by their names.
+        .target(name: "CoreDataTransformers", dependencies: ["StrataArchives", "StrataLocks", "StrataPredicates"]),
         // The ring that Apple's API ties: objects, contexts, coordinators, stores, requests and models.
         .target(
             name: "CoreDataEssentials",
             dependencies: [
-                "StrataArchives", "StrataKeys", "StrataLocks", "StrataMacros", "StrataMemoryStore",
-                "StrataModelFiles", "StrataPredicates", "StrataRows", "StrataSQLiteStore",
+                "CoreDataTransformers", "StrataArchives", "StrataKeys", "StrataLocks", "StrataMacros",
+                "StrataMemoryStore", "StrataModelFiles", "StrataPredicates", "StrataRows", "StrataSQLiteStore",
             ]
         ),
         // Models from files, and their copies in stores.
@@ -119,7 +121,7 @@ let package = Package(
             name: "CoreDataHistory",
             dependencies: ["CoreDataEssentials", "StrataLocks", "StrataPredicates", "StrataRows"]
         ),
-        // The notifications of contexts and coordinators as typed messages.
+        // The notifications of contexts and coordinators as typed messages, and as sequences.
         .target(name: "CoreDataMessages", dependencies: ["CoreDataEssentials", "StrataLocks"]),
         // How often blocks read the stores: budgets, expectations of tests, and reads that a prefetch would make together.
         .target(
@@ -157,7 +159,7 @@ let package = Package(
                 "StrataPredicates",
             ]
         ),
-        // Health checks, closing, statistics and explanations.
+        // Health checks, backups, closing, statistics and explanations.
         .target(
             name: "CoreDataOperations",
             dependencies: [

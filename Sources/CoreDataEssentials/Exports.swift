@@ -1,5 +1,6 @@
 // Foundation reaches clients on one road only, through the predicates module, so that the names that both declare
 // (`NSExpression`, `NSComparisonPredicate`) resolve to ours.
+@_exported import CoreDataTransformers
 @_exported import StrataKeys
 @_exported import StrataPredicates
 

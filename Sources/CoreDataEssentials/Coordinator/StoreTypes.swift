@@ -21,7 +21,7 @@ package enum StoreTypes {
     /// The store class of a type whose stores can be destroyed and replaced as a whole.
     ///
     /// `nil` for custom stores and for unknown types.
-    static func wholeStoreClass(_ type: String) -> (any WholeStore.Type)? {
+    package static func wholeStoreClass(_ type: String) -> (any WholeStore.Type)? {
         storeClass(type) as? any WholeStore.Type
     }
 

@@ -22,7 +22,7 @@ open class NSSecureUnarchiveFromDataTransformer: ValueTransformer {
     open class var allowedTopLevelClasses: [AnyClass] { PropertyArchive.valueClasses }
 
     /// The default transformer of attributes.
-    fileprivate static let attributeDefault = PropertyArchive(rule: .secureCoding)
+    package static let attributeDefault = PropertyArchive(rule: .secureCoding)
 
     /// `NSObject`, because the class of the result depends on the data.
     open override class func transformedValueClass() -> AnyClass { NSObject.self }
@@ -62,38 +62,9 @@ final class AnyClassUnarchiveTransformer: ValueTransformer {
     }
 }
 
-extension NSAttributeDescription {
-    /// The data that a store keeps for a value of a transformable attribute.
-    ///
-    /// - Returns: The data; `nil` if the transformer refuses the value, or there is no transformer with the name, or
-    ///   there is no name and the value cannot be archived.
-    package func archived(_ value: Any) -> Data? {
-        guard let name = valueTransformerName else {
-            return NSSecureUnarchiveFromDataTransformer.attributeDefault.data(for: value)
-        }
-        guard let transformer = ValueTransformer(forName: NSValueTransformerName(name)) else { return nil }
-        return
-            (transformer.turnsDataIntoObjects
-            ? transformer.reverseTransformedValue(value) : transformer.transformedValue(value)) as? Data
-    }
-
-    /// The value of a transformable attribute from the data in a store.
-    ///
-    /// - Returns: The value; `nil` if the data is damaged, or has classes that are unknown or not allowed, or if there
-    ///   is no transformer with the name, or it refuses the data.
-    package func unarchived(_ data: Data) -> Any? {
-        guard let name = valueTransformerName else {
-            return NSSecureUnarchiveFromDataTransformer.attributeDefault.object(in: data)
-        }
-        guard let transformer = ValueTransformer(forName: NSValueTransformerName(name)) else { return nil }
-        return transformer.turnsDataIntoObjects
-            ? transformer.transformedValue(data) : transformer.reverseTransformedValue(data)
-    }
-}
-
 extension ValueTransformer {
     /// Whether ``transformedValue(_:)`` reads data: unarchiving transformers do; custom transformers make data.
-    fileprivate var turnsDataIntoObjects: Bool {
+    package var turnsDataIntoObjects: Bool {
         self is NSSecureUnarchiveFromDataTransformer || self is AnyClassUnarchiveTransformer
     }
 }

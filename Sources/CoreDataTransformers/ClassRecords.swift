@@ -48,7 +48,7 @@ package enum ClassRecords {
     private static let images = Atomic<Int>(0)
 
     /// The number of images whose records have been read.
-    static var imageCount: Int { images.load(ordering: .acquiring) }
+    package static var imageCount: Int { images.load(ordering: .acquiring) }
 
     /// The classes with a name, whatever type or module they are declared in.
     package static func classes(named name: String) -> [Any.Type] {
@@ -59,7 +59,7 @@ package enum ClassRecords {
     }
 
     /// Reads the records of libraries that were loaded since the last call.
-    static func readNewImages() {
+    package static func readNewImages() {
         let sections = TypeSection.all
         state.withLock { state in
             for section in sections where state.knownSections.insert(section.start).inserted {
