@@ -45,7 +45,7 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-small-sizes test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) bench bench-northwind bench-compare check-bench-compare stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
-	check-layers check-folders check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-pages \
+	check-layers check-folders check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-api check-pages \
 	system-packages postgresql-packages python valgrind
 
 help:
@@ -98,6 +98,7 @@ help:
 	@echo "  make docs                     make the documentation as a site"
 	@echo "  make docs-preview             make the site, and show it at http://localhost:8000"
 	@echo "  make check-docs               make the site, and look in Chromium for what some of its pages say"
+	@echo "  make check-api                compare the public declarations with those of the last version; make the site for that"
 	@echo
 	@echo "Packages of the system (the others call these; they install what is missing)"
 	@echo "  make system-packages          SQLite's header and pkg-config"
@@ -382,6 +383,10 @@ docs: system-packages
 docs-preview: docs
 	@echo "http://localhost:8000/documentation/coredata"
 	python3 -m http.server --bind 127.0.0.1 --directory $(DOCS)/CoreData.doccarchive 8000
+
+# Whether all public declarations of the last version are still there. The tool says how a break is announced.
+check-api: docs
+	@python3 -B Docs/check-api.py $(DOCS)/symbols
 
 # Opens the landing page, three articles and five symbols in a browser, if there is one, and looks for what they say.
 check-docs: docs
