@@ -205,7 +205,7 @@ struct ClassModelTests {
         try coordinator.addPersistentStore(ofType: NSInMemoryStoreType, configurationName: nil, at: nil, options: nil)
         let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
         context.persistentStoreCoordinator = coordinator
-        try context.performAndWait {
+        context.performAndWait {
             let oslo = Town(context: context)
             oslo.name = "Oslo"
             let bar = Bar(context: context)

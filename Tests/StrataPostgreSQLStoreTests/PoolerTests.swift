@@ -25,7 +25,7 @@ private final class Pooler: Sendable {
 
     init(before own: PrivateServer? = nil) throws {
         self.own = own
-        let items = try TestDatabase.url.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true)?.queryItems }
+        let items = TestDatabase.url.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true)?.queryItems }
         let host = try require(own?.folder ?? items?.first { $0.name == "host" }?.value)
         let told = try PrivateServer.run(["pooler", folder, host], [:])
         url = try require(URL(string: "\(told)&schema=\(schema)"))

@@ -40,7 +40,7 @@ struct SessionTests {
         let path = try pool.withConnection { try $0.command("SHOW search_path")[0].string(0) }
         expectEqual(path, "\(pool.target.quotedSchema), pg_temp")
         // By default, temporary tables come first in a session's path.
-        try pool.withConnection { connection in
+        try pool.withConnection { connection -> Void in
             try connection.command(
                 "CREATE TEMPORARY TABLE city (LIKE city INCLUDING ALL); CREATE TEMPORARY TABLE strata_store (uuid text)"
             )
@@ -80,7 +80,7 @@ struct SessionTests {
 
     @Test func `a save goes on behind statements that the session's last user has left prepared`() throws {
         let pinned = try PinnedStack([NSPersistentStoreConnectionPoolMaxSizeKey: 1])
-        try pinned.database.pool.withConnection { connection in
+        try pinned.database.pool.withConnection { connection -> Void in
             try connection.command(
                 """
                 DO $$ BEGIN FOR number IN 1..300 LOOP

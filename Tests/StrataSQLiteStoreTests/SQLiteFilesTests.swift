@@ -305,7 +305,7 @@ struct SQLiteFilesTests {
     ])
     func `numbers that cannot be counted on are an error of the save`(_ damage: String, _ inserts: Bool) throws {
         let stack = try Stack(.sqlite)
-        try stack.storeCity("Porto")
+        _ = try stack.storeCity("Porto")
         let store = try require(stack.coordinator.persistentStores.first)
         let url = try require(store.url)
         try stack.coordinator.remove(store)

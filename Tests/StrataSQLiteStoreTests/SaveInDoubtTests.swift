@@ -37,7 +37,7 @@ struct SaveInDoubtTests {
         expectEqual(error?.code, .persistentStoreSave)
         expectEqual(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID, DoubtfulEngine.identifier)
         expect(error?.affectedStores?.first as? DoubtfulStore != nil)
-        try context.performAndWait {
+        context.performAndWait {
             expect(context.hasChanges)
             expectEqual(context.updatedObjects.map(\.objectID), [id])
         }

@@ -80,7 +80,7 @@ struct RowBatchesTests {
     func `values can be read with their types, and nil where there is none`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let code = UUID()
-        try stack.store(Venue.self) { venue, _ in
+        _ = try stack.store(Venue.self) { venue, _ in
             venue.name = "Adega"
             venue.price = -7
             venue.distance = 1.25
@@ -94,7 +94,7 @@ struct RowBatchesTests {
             venue.visits = 1 << 40
             venue.score = 0.5
         }
-        try stack.store(Venue.self) { venue, _ in venue.price = 1 }
+        _ = try stack.store(Venue.self) { venue, _ in venue.price = 1 }
         let request = NSFetchRequest<Venue>(entityName: "Venue")
         request.sortDescriptors = [.by("price")]
         var rows: [FetchedRow] = []

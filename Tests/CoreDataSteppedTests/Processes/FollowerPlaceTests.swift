@@ -322,7 +322,7 @@ struct FollowerPlaceTests {
         try backup.restore()
         try stack.coordinator.addPersistentStore(type: stack.kind.type, at: stack.storeURL, options: Stack.following)
         try expectEqual(follower.token, stack.place())
-        try expectEqual(follower.token.transactionNumbers.values.max(), 1)
+        expectEqual(follower.token.transactionNumbers.values.max(), 1)
         // The context's objects belong to the store that was removed.
         let reader = stack.context()
         reader.performAndWait { reader.retainsRegisteredObjects = true }

@@ -328,7 +328,7 @@ struct TreeWaitingTests {
     @Test(.timeLimit(.minutes(2)), arguments: StoreKind.allCases)
     func `hundreds of children may wait for a parent whose blocks need a thread`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        try stack.storeCity("Porto")
+        _ = try stack.storeCity("Porto")
         let parent = stack.context("parent")
         let children = (0..<300).map { _ in
             let child = NSManagedObjectContext(.privateQueue)

@@ -379,7 +379,7 @@ struct ConflictTests {
             try expectEqual(context.versionConflictsOfSave().count, 1)
         }
         let other = stack.context()
-        other.performAndWait { expectThrows(CocoaError.self) { try other.existingObject(with: id) } }
+        other.performAndWait { _ = expectThrows(CocoaError.self) { try other.existingObject(with: id) } }
     }
 }
 

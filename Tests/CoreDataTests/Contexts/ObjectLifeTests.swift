@@ -213,7 +213,7 @@ struct ObjectLifeTests {
             request.predicate = NSPredicate(format: "population == 7")
             let held = try require(try reader.fetch(request).first)
             request.predicate = NSPredicate(format: "population == 8")
-            weak var changed = try reader.fetch(request).first
+            weak let changed = try reader.fetch(request).first
             changed?.name = "changed"
             weak var dropped: City?
             try withExtendedLifetime(reader.all(City.self)) { cities in
@@ -236,7 +236,7 @@ struct ObjectLifeTests {
         let context = stack.context()
         context.retainsRegisteredObjects = true
         try context.performAndWait {
-            weak var city = try context.existingObject(with: id)
+            weak let city = try context.existingObject(with: id)
             context.sweep()
             expect(city != nil)
             try stack.change(id, City.self) { city, _ in city.name = "renamed" }

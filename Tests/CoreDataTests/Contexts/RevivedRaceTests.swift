@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 /// Runs other code after a policy has resolved conflicts, and before the save is made again.
-private final class InterruptedPolicy: NSMergePolicy {
+private final class InterruptedPolicy: NSMergePolicy, @unchecked Sendable {
+    // @unchecked Sendable: both properties are constants that any thread may use.
     private let interrupt: Locked<(@Sendable () throws -> Void)?>
     private let seen = Locked<[(old: Int, new: Int)]>([])
 
@@ -88,7 +89,8 @@ struct RevivedRaceTests {
     @Test(arguments: StoreKind.allCases)
     func `a policy that refuses gets the version that is there, and nothing changes`(_ kind: StoreKind) throws {
         /// Brings the row back, and refuses to merge into a stored row.
-        final class Refusing: NSMergePolicy {
+        final class Refusing: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: its property is a constant, a closure that any thread may call.
             let interrupt: @Sendable () throws -> Void
             init(_ interrupt: @escaping @Sendable () throws -> Void) {
                 self.interrupt = interrupt

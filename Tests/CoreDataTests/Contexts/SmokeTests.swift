@@ -85,7 +85,7 @@ struct UnitOfWorkTests {
             try first.save()
             return city.objectID
         }
-        try second.performAndWait {
+        second.performAndWait {
             let city = second.object(with: id) as! City
             expectEqual(city.name, "Porto")
             city.population = 5

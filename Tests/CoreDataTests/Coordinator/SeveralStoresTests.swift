@@ -262,7 +262,7 @@ struct SeveralStoresTests {
         let parts = try Parts(kind)
         try parts.coordinator.remove(parts.people)
         let context = parts.context()
-        try await context.perform {
+        await context.perform {
             _ = Self.insert("Person", ["name": "Ada"], context)
             let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreSave)

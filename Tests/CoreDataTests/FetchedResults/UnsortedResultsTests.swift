@@ -47,7 +47,7 @@ struct UnsortedResultsTests {
             recorder.expectCopy(of: controller)
             let id = try stack.storeCity("Évora")
             let other = stack.context()
-            let notification = try other.performAndWait { () -> [AnyHashable: Any] in [NSInsertedObjectIDsKey: [id]] }
+            let notification = other.performAndWait { () -> [AnyHashable: Any] in [NSInsertedObjectIDsKey: [id]] }
             context.mergeChanges(
                 fromContextDidSave: Notification(
                     name: .NSManagedObjectContextDidSave,

@@ -49,7 +49,7 @@ struct SortKeyPathTests {
         let context = stack.context()
         let request = NSFetchRequest<Venue>(entityName: "Venue")
         request.sortDescriptors = [descriptor]
-        context.performAndWait {
+        context.performAndWait { () -> Void in
             #expect(throws: (any Error).self) { try context.fetch(request) }
         }
     }

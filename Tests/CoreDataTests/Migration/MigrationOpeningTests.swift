@@ -173,7 +173,7 @@ struct MigrationOpeningTests {
             try context.save()
         }
         let contents = try store.contents()
-        try context.performAndWait {
+        context.performAndWait {
             let reading = expectThrows(CocoaError.self) { try context.all("A") }
             expectEqual(reading?.code, .persistentStoreIncompatibleVersionHash)
             mine.setValue("mine", forKey: "n")

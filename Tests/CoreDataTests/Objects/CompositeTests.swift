@@ -135,7 +135,7 @@ struct CompositeTests {
     @Test(arguments: ["address == 'x'", "address == billing", "address > nil", "address IN {'x', nil}"])
     func `a store compares the whole with nothing but nil`(_ format: String) throws {
         let stack = try Stack(.database, model: Self.model())
-        try stack.inContext { context in
+        stack.inContext { context in
             expectThrows(CocoaError.self) { try names(format, context) }
             let sorted = NSFetchRequest<NSManagedObject>(entityName: "Office")
             sorted.sortDescriptors = [NSSortDescriptor(key: "address", ascending: true)]

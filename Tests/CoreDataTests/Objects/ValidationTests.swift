@@ -138,7 +138,7 @@ struct ValidationTests {
         let stack = try Stack(kind, model: model)
         let mayBeEmpty = minimum == 0 || isOptional
         let expected: CocoaError.Code? = mayBeEmpty ? nil : .validationRelationshipLacksMinimumCount
-        try stack.inContext { context in
+        stack.inContext { context in
             func saveFailure() -> CocoaError.Code? {
                 do {
                     try context.save()

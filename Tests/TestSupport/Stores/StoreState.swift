@@ -223,7 +223,6 @@ private struct ObjectNames {
         case .delete:
             let kept = (change.tombstone ?? [:]).map { "\($0.key) = \(storedText($0.value))" }.sorted()
             return "deletes \(name) " + kept.joined(separator: ", ")
-        default: return "changes \(name)"
         }
     }
 }
