@@ -88,9 +88,29 @@ extension SaveTransaction {
         guard let wanted = change.order, let (relationship, owner) = mapping.place(change, storedKey),
             let positions = MemberPositions(relationship, mapping.dialect.naming)
         else { return }
+        // Most lists only grow. Then the other members, which may be many, are not looked at.
+        if let (members, last) = change.appended, let lastKey = storedKey(last.key),
+            let place = try position(of: lastKey, positions, owner)
+        {
+            let keys = members.compactMap { storedKey($0.key) }
+            try write(OrderKeys.append(keys, after: place), in: positions, of: owner)
+            return unplaced.placed(keys.count, of: owner, positions)
+        }
         let current = try currentPositions(positions, owner)
         let assigned = OrderKeys.assign(wanted.compactMap { storedKey($0.key) }, among: current)
         try write(assigned, in: positions, of: owner)
+    }
+
+    /// The position of a member; `nil` if it has none, or is no member any more.
+    private func position(of member: Int64, _ positions: MemberPositions, _ owner: Int64) throws -> Int64? {
+        let statement = try connection.statement(
+            SQL(
+                "SELECT \(positions.order) FROM \(positions.table) WHERE \(positions.member) = ? AND \(positions.owner) = ?"
+            )
+        )
+        try statement.bind(member, at: 1)
+        try statement.bind(owner, at: 2)
+        return try statement.step() ? statement[0].optionalInt64 : nil
     }
 
     private func currentPositions(_ positions: MemberPositions, _ owner: Int64) throws -> [Int64: Int64?] {

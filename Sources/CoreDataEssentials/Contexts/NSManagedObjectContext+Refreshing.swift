@@ -103,6 +103,7 @@ extension NSManagedObjectContext {
         for object in reachableObjects() { ids.append(object.objectID) }
         let hadObjects = !identityMap.isEmpty
         changeTracker.forgetAll()
+        lastOrderedSet = nil
         failedReads.removeAll()
         notifyStoresOfReset()
         upward?.forgetAll()

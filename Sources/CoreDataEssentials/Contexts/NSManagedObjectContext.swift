@@ -92,6 +92,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
     /// The reads that have failed.
     final var failedReads = FailedReads()
+    /// The set of an ordered relationship that was made last, until the block ends.
+    ///
+    /// It has all members. A loop that asks for it again and again would make it anew each time.
+    final var lastOrderedSet: RelationshipOrderedSet?
     /// The changes of the current event, for undo.
     @exclusivity(unchecked) final var undoLog = UndoLog()
     /// The progress of the current save.

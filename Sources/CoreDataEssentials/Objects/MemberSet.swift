@@ -15,6 +15,7 @@ struct MemberSet: Sequence, ExpressibleByArrayLiteral {
     init(_ members: some Sequence<ObjectReference>) { for member in members { insert(member) } }
 
     var isEmpty: Bool { first == nil }
+    var count: Int { first == nil ? 0 : others.count + 1 }
 
     func contains(_ member: ObjectReference) -> Bool {
         guard let first else { return false }

@@ -71,12 +71,13 @@ extension NSManagedObject {
         }
     }
 
-    /// The set that shows an ordered relationship: the one that code still holds, or a new one.
+    /// The set that shows an ordered relationship: the one that code or the context still holds, or a new one.
     final func orderedSet(_ slot: ToManySlot) -> NSMutableOrderedSet {
         let extras = writableExtras
         if let known = extras.orderedSet(slot.index) { return known }
         let set = RelationshipOrderedSet(object: self, slot: slot)
         extras.setOrderedSet(set, at: slot.index)
+        context?.lastOrderedSet = set
         return set
     }
 

@@ -51,7 +51,7 @@ struct ToManyState {
     /// The number of members at the beginning of `content` that are known to have permanent keys.
     ///
     /// New members usually come at the end, so neither their insertion nor a save has to look at all the others.
-    private var permanentCount: Int {
+    private(set) var permanentCount: Int {
         get { fields.permanentCount }
         set { own.permanentCount = newValue }
     }
@@ -96,6 +96,12 @@ struct ToManyState {
     }
     /// Whether an added member has the key of an object that is not in a store.
     var addsUnsaved: Bool { added.contains { $0.key < 0 } }
+    /// The number of members at the end that are new, if that is all that has changed in the order; otherwise 0.
+    var appendedCount: Int {
+        guard isOrdered, !fields.isReordered, let content else { return 0 }
+        let count = content.reversed().prefix { added.contains($0) }.count
+        return count == added.count ? count : 0
+    }
     /// The added members: first unsaved ones in the order in which they were made (temporary keys count down), then
     /// stored ones by key.
     ///

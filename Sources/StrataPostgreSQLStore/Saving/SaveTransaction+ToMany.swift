@@ -97,8 +97,9 @@ extension SaveTransaction {
 
     /// Gives the members of ordered relationships the positions of their new order, and changes as few as possible.
     func orderMembers() throws {
+        let appended = try appendMembers()
         var wanted: [MemberPositions: [(owner: Int64, members: [Int64])]] = [:]
-        for change in changes.toMany {
+        for (index, change) in changes.toMany.enumerated() where !appended.contains(index) {
             guard let order = change.order, let (mapping, owner) = place(change),
                 let positions = MemberPositions(mapping, naming)
             else { continue }
@@ -125,6 +126,49 @@ extension SaveTransaction {
             }
             try write(assigned, positions)
         }
+    }
+
+    /// Gives new members at the end of lists their positions, without a look at the other members, which may be many.
+    ///
+    /// - Returns: The indices of the changes for which that is all.
+    private func appendMembers() throws -> Set<Int> {
+        // A save that is made again has locked all members, in the common order.
+        guard !locksOrders else { return [] }
+        struct List {
+            let index: Int
+            let owner: Int64
+            let last: Int64
+            let members: [Int64]
+        }
+        var lists: [MemberPositions: [List]] = [:]
+        for (index, change) in changes.toMany.enumerated() {
+            guard let (members, last) = change.appended, let (mapping, owner) = place(change),
+                let positions = MemberPositions(mapping, naming), let lastKey = storedKey(last.key)
+            else { continue }
+            let keys = members.compactMap { storedKey($0.key) }
+            lists[positions, default: []].append(List(index: index, owner: owner, last: lastKey, members: keys))
+        }
+        let looks = try lists.map { positions, lists in
+            let found = try connection.post(
+                "SELECT t.\(positions.owner), t.\(positions.order) FROM \(positions.table) AS t JOIN \(unnested([.int8, .int8], from: 1)) AS u (owner, member) ON t.\(positions.owner) = u.owner AND t.\(positions.member) = u.member",
+                [.array(PostgreSQLArray(lists.map(\.owner))), .array(PostgreSQLArray(lists.map(\.last)))]
+            )
+            return (positions, lists, found)
+        }
+        var done: Set<Int> = []
+        for (positions, lists, found) in looks {
+            var places: [Int64: Int64] = [:]
+            for row in try connection.answer(found).rows { places[row.int64(0)] = row.optionalInt64(1) }
+            var assigned: [(owner: Int64, member: Int64, position: Int64)] = []
+            for list in lists {
+                guard let place = places[list.owner] else { continue }
+                assigned += OrderKeys.append(list.members, after: place).map { (list.owner, $0.member, $0.position) }
+                unplaced.placed(list.members.count, of: list.owner, positions)
+                done.insert(list.index)
+            }
+            try write(assigned, positions)
+        }
+        return done
     }
 
     private func write(_ assigned: [(owner: Int64, member: Int64, position: Int64)], _ positions: MemberPositions)

@@ -105,6 +105,8 @@ package struct ToManyChange {
     package var removed: [ObjectReference]
     /// The whole content in its new order, for an ordered relationship whose order or members changed.
     package var order: [ObjectReference]?
+    /// The number of members at the end of `order` that are new, if the others keep their order; otherwise 0.
+    package var appendedCount: Int
 
     @inlinable
     package init(
@@ -112,13 +114,23 @@ package struct ToManyChange {
         owner: ObjectReference,
         added: [ObjectReference],
         removed: [ObjectReference],
-        order: [ObjectReference]? = nil
+        order: [ObjectReference]? = nil,
+        appendedCount: Int = 0
     ) {
         self.relationship = relationship
         self.owner = owner
         self.added = added
         self.removed = removed
         self.order = order
+        self.appendedCount = appendedCount
+    }
+
+    /// The members at the end that are new, and the one before them; `nil` if there is none before them, or if the
+    /// order of other members has changed.
+    package var appended: (members: ArraySlice<ObjectReference>, last: ObjectReference)? {
+        guard let order, appendedCount > 0, order.count > appendedCount else { return nil }
+        let start = order.count - appendedCount
+        return (order[start...], order[start - 1])
     }
 }
 

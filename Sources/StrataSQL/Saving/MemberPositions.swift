@@ -53,13 +53,21 @@ extension ToManyMapping.JoinSide {
 
 /// Owners in ordered relationships with members that may have no position yet, by their relationship.
 package struct UnplacedOwners {
-    package private(set) var owners: [MemberPositions: Set<Int64>] = [:]
+    /// The owners, with the number of members that they have got.
+    private var counts: [MemberPositions: [Int64: Int]] = [:]
 
     package init() {}
 
-    /// Adds an owner; without positions there is nothing to do.
+    package var owners: [MemberPositions: [Int64]] { counts.mapValues { Array($0.keys) } }
+
+    /// Adds an owner that has got a member; without positions there is nothing to do.
     package mutating func add(_ owner: Int64, _ positions: MemberPositions?) {
-        if let positions { owners[positions, default: []].insert(owner) }
+        if let positions { counts[positions, default: [:]][owner, default: 0] += 1 }
+    }
+
+    /// Notes that new members of an owner have positions; if these are all that it has got, then the owner is left out.
+    package mutating func placed(_ count: Int, of owner: Int64, _ positions: MemberPositions) {
+        if counts[positions]?[owner] == count { counts[positions]?[owner] = nil }
     }
 }
 

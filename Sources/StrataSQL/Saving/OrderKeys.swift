@@ -39,6 +39,11 @@ package enum OrderKeys {
         return result
     }
 
+    /// The positions of new members behind the last one.
+    package static func append(_ members: [Int64], after last: Int64) -> [(member: Int64, position: Int64)] {
+        members.enumerated().map { ($1, last + Int64($0 + 1) * step) }
+    }
+
     /// As many numbers as wanted between two others, evenly spread; `nil` if there are not enough.
     private static func numbers(_ count: Int, between before: Int64?, and after: Int64?) -> [Int64]? {
         let wanted = Int64(count)

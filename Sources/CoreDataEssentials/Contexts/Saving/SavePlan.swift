@@ -184,18 +184,30 @@ final class SavePlan {
             let inverse = slot.inverse
             let isManyToMany = inverse?.isToMany == true
             let tellsMembership = inverse == nil || (isManyToMany && slot.relationship.isCanonical)
-            var order: [ObjectReference]?
-            if slot.isOrdered { order = try object.readMembers(slot).compactMap { resolved($0, storeIndex) } }
+            let order = slot.isOrdered ? try order(of: object, slot, storeIndex) : nil
             let change = ToManyChange(
                 relationship: slot,
                 owner: object.reference,
                 added: tellsMembership ? state.added.compactMap { resolved($0, storeIndex) } : [],
                 removed: tellsMembership ? state.removed.filter { $0.key > 0 } : [],
-                order: order
+                order: order?.members,
+                appendedCount: order?.appendedCount ?? 0
             )
             guard !change.added.isEmpty || !change.removed.isEmpty || order != nil else { continue }
             try self.change(storeIndex: storeIndex, object: object) { $0.toMany.append(change) }
         }
+    }
+
+    /// The members of an ordered relationship as the store can resolve them, and how many of them are new at the end.
+    private func order(of object: NSManagedObject, _ slot: ToManySlot, _ storeIndex: Int) throws
+        -> (members: [ObjectReference], appendedCount: Int)
+    {
+        let members = try object.readMembers(slot)
+        guard let state = object.extras?.toMany[slot.index] else { return (members, 0) }
+        // Most members are stored, and nothing has to be looked up for them.
+        let start = neverSaved.isEmpty ? Swift.min(state.permanentCount, members.count) : 0
+        let order = members[..<start] + members[start...].compactMap { resolved($0, storeIndex) }
+        return (Array(order), order.count == members.count ? state.appendedCount : 0)
     }
 
     private func addTouched(_ object: NSManagedObject, extras: ObjectExtras, storeIndex: Int) throws {

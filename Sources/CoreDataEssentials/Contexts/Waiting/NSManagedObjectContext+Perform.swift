@@ -140,6 +140,7 @@ extension NSManagedObjectContext {
         as entry: ConfinementScope.Entry = .call,
         _ block: () throws -> T
     ) rethrows -> T {
+        defer { lastOrderedSet = nil }
         guard let submitted else {
             return try ConfinementScope.enter(self, within: stack, as: entry, block)
         }
@@ -260,6 +261,7 @@ extension NSManagedObjectContext {
             processPendingChanges()
             rounds += 1
         } while !changeTracker.eventObjects.isEmpty && rounds < 100
+        lastOrderedSet = nil
         sweepIfGrown()
         deliverRegistrations()
     }
