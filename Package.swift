@@ -270,6 +270,19 @@ let package = Package(
             dependencies: ["Storefront"],
             path: "Sources/Examples/Storefront/Program"
         ),
+        // The model of an app that uses SwiftData, and a server that shares it.
+        .target(name: "TravelModel", dependencies: ["SwiftData"], path: "Sources/Examples/TravelModel"),
+        .target(
+            name: "TravelServer",
+            dependencies: ["SwiftData", "TravelModel"],
+            path: "Sources/Examples/TravelServer",
+            exclude: ["Program"]
+        ),
+        .executableTarget(
+            name: "travel-server",
+            dependencies: ["SwiftData", "TravelModel", "TravelServer"],
+            path: "Sources/Examples/TravelServer/Program"
+        ),
         .target(name: "LoadFigures", path: "StressTests/figures"),
         .executableTarget(
             name: "bench",
@@ -348,7 +361,9 @@ let package = Package(
         ),
         .testTarget(
             name: "SwiftDataTests",
-            dependencies: ["CoreData", "StrataInspector", "StrataLocks", "SwiftData", "TestSupport"]
+            dependencies: [
+                "CoreData", "StrataInspector", "StrataLocks", "SwiftData", "TestSupport", "TravelModel", "TravelServer",
+            ]
         ),
         .testTarget(
             name: "CoreDataTests",

@@ -26,6 +26,7 @@ extension NSIncrementalStore {
             let stale = try findConflicts(changes)
             guard stale.isEmpty else { return stale }
             let told = ReportedChanges(changes, of: context, inStoreAt: storeIndex)
+            rereadAfterSave = []
             do {
                 _ = try execute(told.request, with: context)
             } catch {
@@ -34,8 +35,17 @@ extension NSIncrementalStore {
                 return found
             }
             recordVersions(of: changes, reported: told)
-            didCommit(StoreSaveResult(insertedKeys: changes.inserted.map(\.key)))
+            didCommit(StoreSaveResult(insertedKeys: changes.inserted.map(\.key), reread: try rereadRows()))
             return []
+        }
+    }
+
+    /// The rows of the objects whose values the store has changed during the save, which are newer than the saved ones.
+    private func rereadRows() throws -> [Row] {
+        try rereadAfterSave.compactMap { id in
+            guard let row = try row(forKey: id.key, in: id.layout) else { return nil }
+            row.setVersion(versions.advance(id.key, root: id.layout.rootNumber, past: row.version))
+            return row
         }
     }
 

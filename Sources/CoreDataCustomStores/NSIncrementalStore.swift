@@ -39,6 +39,8 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     package let turn: StoreTurn
     let versions = NodeVersions()
     let mailbox = RegistrationMailbox()
+    /// The objects of the save under way whose values the store has changed: the save reads them again.
+    package final var rereadAfterSave: [NSManagedObjectID] = []
 
     /// Makes a store; the coordinator calls this.
     ///

@@ -11,7 +11,7 @@ struct PublicDocumentationTests {
         "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
         "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
         "CoreDataJobs",
-        "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys",
+        "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys", "SwiftData", "SwiftDataPostgreSQL",
     ]
 
     private static let declarations = Result { PublicDeclaration.all(in: try ShownCode.sources(of: targets)) }

@@ -65,7 +65,7 @@ struct ShownCode {
     /// A namespace with the declarations of the block, and a function with its statements.
     ///
     /// The compiler's messages about it name the page and the line.
-    func wrapped(_ number: Int) -> String {
+    func wrapped(_ number: Int, supplying supplied: [(name: String, code: String)] = supplied) -> String {
         var (declarations, statements) = ("", "")
         for piece in pieces where !piece.text.hasPrefix("import ") {
             // The compiler then names the line of the page.
@@ -77,7 +77,7 @@ struct ShownCode {
             \(declarations)
             @MainActor static func run() async throws {
             #sourceLocation(file: "\(file)", line: \(line))
-            \(supplies(for: statements))
+            \(supplies(for: statements, supplied))
             do {
             \(statements)
             }
@@ -109,13 +109,14 @@ struct ShownCode {
             } else {
                 pieces[pieces.count - 1].text += "\n" + line
             }
-            if begins { isAttribute = line.hasPrefix("@Managed") && !line.contains(" class ") }
+            let isMacro = line.hasPrefix("@Managed") || line.hasPrefix("@Model")
+            if begins { isAttribute = isMacro && !line.contains(" class ") }
         }
         return pieces
     }
 
     /// The names that a block may use without a declaration, in the order in which each can be made.
-    private static let supplied: [(name: String, code: String)] = [
+    static let supplied: [(name: String, code: String)] = [
         ("folder", "let folder = Guide.newFolder()"),
         ("url", "let url = Guide.newFolder().appendingPathComponent(\"guide.sqlite\")"),
         ("description", "let description = NSPersistentStoreDescription(url: url)"),
@@ -165,10 +166,10 @@ struct ShownCode {
         }
     }
 
-    private func supplies(for statements: String) -> String {
+    private func supplies(for statements: String, _ supplied: [(name: String, code: String)]) -> String {
         var text = statements
         var lines: [String] = []
-        for (name, code) in Self.supplied.reversed() {
+        for (name, code) in supplied.reversed() {
             guard Self.isUsed(name, in: text) else { continue }
             lines.insert(code + "; _ = \(name)", at: 0)
             text += code

@@ -6,9 +6,14 @@ import Testing
 /// Compiles and runs programs against the module that the tests were built with.
 enum ShownProgram {
     /// The compiler's messages about files, with warnings; empty if there are none.
-    static func complaints(_ files: [String: String]) throws -> String {
+    ///
+    /// - Parameters:
+    ///   - files: The texts of the files, by their names.
+    ///   - options: Further options of the compiler.
+    /// - Returns: The messages.
+    static func complaints(_ files: [String: String], options: [String] = []) throws -> String {
         try inFolder(files) { folder, paths in
-            try Program(running: ["swiftc", "-typecheck"] + (try compilerOptions()) + paths, in: folder).output
+            try Program(running: ["swiftc", "-typecheck"] + (try compilerOptions()) + options + paths, in: folder).output
         }
     }
 

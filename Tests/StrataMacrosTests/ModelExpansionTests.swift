@@ -100,6 +100,8 @@ struct ModelExpansionTests {
 
     @Test(arguments: [
         ("struct A { }", "can only stand on a class"), ("class A<T> { }", "an entity has one class"),
+        ("@MainActor final class A { }", "cannot belong to the main actor"),
+        ("@Swift.MainActor final class A { }", "cannot belong to the main actor"),
     ])
     func `what cannot be a model is reported`(_ source: String, _ message: String) throws {
         let expansion = expand(source)

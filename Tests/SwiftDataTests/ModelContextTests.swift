@@ -9,11 +9,14 @@ import Testing
 import SwiftDataPostgreSQL
 #endif
 
-/// The stores on which the suites run: a database if the run has one.
+/// The stores on which the suites run: a database if the run has one, otherwise also a store of the program.
 enum Place: CaseIterable, CustomTestStringConvertible {
-    case file, memory, database
+    case file, memory, database, custom
 
-    static var allCases: [Place] { hasDatabase ? [.database] : [.file, .memory] }
+    static var allCases: [Place] { hasDatabase ? [.database] : [.file, .memory, .custom] }
+
+    /// The stores of the library, which keep a history and check unique values.
+    static var ownCases: [Place] { allCases.filter { $0 != .custom } }
 
     static var hasDatabase: Bool {
         #if canImport(SwiftDataPostgreSQL)
@@ -28,6 +31,7 @@ enum Place: CaseIterable, CustomTestStringConvertible {
         case .file: "SQLite"
         case .memory: "in memory"
         case .database: "PostgreSQL"
+        case .custom: "a store of the program"
         }
     }
 
@@ -37,7 +41,7 @@ enum Place: CaseIterable, CustomTestStringConvertible {
             "swiftdata-\(UUID().uuidString)/a.store"
         )
         switch self {
-        case .memory: return ModelConfiguration(isStoredInMemoryOnly: true)
+        case .memory, .custom: return ModelConfiguration(isStoredInMemoryOnly: true)
         case .file: return ModelConfiguration(url: file)
         case .database:
             #if canImport(SwiftDataPostgreSQL)
@@ -49,14 +53,10 @@ enum Place: CaseIterable, CustomTestStringConvertible {
     }
 
     func container() throws -> ModelContainer {
-        return try ModelContainer(
-            for: Sailor.self,
-            Values.self,
-            Parcel.self,
-            Crate.self,
-            Zone.Place.self,
-            configurations: configuration
-        )
+        let schema = Schema([Sailor.self, Values.self, Parcel.self, Crate.self, Zone.Place.self])
+        guard self == .custom else { return try ModelContainer(for: schema, configurations: [configuration]) }
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("swiftdata-\(UUID().uuidString).json")
+        return try ModelContainer(for: schema, configurations: [JSONConfiguration(file: file, probe: StoreProbe())])
     }
 }
 
@@ -175,7 +175,7 @@ struct ModelContextTests {
         expectEqual(try context.fetch(FetchDescriptor<Crew>()).first?.sailors.count, 0)
     }
 
-    @Test(arguments: Place.allCases)
+    @Test(arguments: Place.ownCases)
     func `a new object with a unique value takes over the row that has it`(_ place: Place) throws {
         let container = try place.container()
         let context = ModelContext(container)

@@ -126,7 +126,7 @@ struct ResultsObserverTests {
         expect(observer.results.isEmpty)
     }
 
-    @Test(arguments: Place.allCases)
+    @Test(arguments: Place.ownCases)
     func `a history observer counts what its authors change in its classes`(_ place: Place) async throws {
         let context = try context(place)
         let container = context.container

@@ -12,12 +12,13 @@ enum NewCommand: Command {
             "PATH",
             help: "the folder of Strata's own package (default: the one that strata was built in)"
         ),
+        Option("--swiftdata", help: "with @Model classes of SwiftData in place of a Core Data model"),
     ]
     static let operand: String? = "NAME"
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
         let name = arguments.operands[0]
-        guard name.wholeMatch(of: /[A-Za-z][A-Za-z0-9_]*/) != nil, name != "CoreData" else {
+        guard name.wholeMatch(of: /[A-Za-z][A-Za-z0-9_]*/) != nil, name != "CoreData", name != "SwiftData" else {
             throw UsageError("“\(name)” is no name for a package: letters, digits and underscores, a letter first")
         }
         let folder = URL(fileURLWithPath: arguments["--in"] ?? ".", isDirectory: true).appendingPathComponent(name)
@@ -30,11 +31,22 @@ enum NewCommand: Command {
 
         let sources = folder.appendingPathComponent("Sources").appendingPathComponent(name)
         try FileManager.default.createDirectory(at: sources, withIntermediateDirectories: true)
+        let usesSwiftData = arguments.has("--swiftdata")
+        let manifest = PackageTemplate.manifest(name, strata, product: usesSwiftData ? "SwiftData" : "CoreData")
         let files = [
-            (folder.appendingPathComponent("Package.swift"), PackageTemplate.manifest(name, strata)),
-            (sources.appendingPathComponent("Model.swift"), PackageTemplate.model),
-            (sources.appendingPathComponent("Store.swift"), PackageTemplate.store(name)),
-            (sources.appendingPathComponent("main.swift"), PackageTemplate.program),
+            (folder.appendingPathComponent("Package.swift"), manifest),
+            (
+                sources.appendingPathComponent("Model.swift"),
+                usesSwiftData ? SwiftDataTemplate.model : PackageTemplate.model
+            ),
+            (
+                sources.appendingPathComponent("Store.swift"),
+                usesSwiftData ? SwiftDataTemplate.store : PackageTemplate.store(name)
+            ),
+            (
+                sources.appendingPathComponent("main.swift"),
+                usesSwiftData ? SwiftDataTemplate.program : PackageTemplate.program
+            ),
         ]
         for (file, text) in files { try Data(text.utf8).write(to: file) }
         print("\(folder.path) is a package. Run it with: cd \(folder.path) && swift run")

@@ -2,7 +2,12 @@ import Foundation
 
 /// The files of a new package.
 enum PackageTemplate {
-    static func manifest(_ name: String, _ strata: URL) -> String {
+    /// - Parameters:
+    ///   - name: The name of the package.
+    ///   - strata: The folder of Strata's own package.
+    ///   - product: The product that the package uses.
+    /// - Returns: The text of the manifest.
+    static func manifest(_ name: String, _ strata: URL, product: String) -> String {
         """
         // swift-tools-version: 6.2
 
@@ -13,7 +18,7 @@ enum PackageTemplate {
             platforms: [.macOS(.v15)],
             dependencies: [.package(name: "Strata", path: "\(strata.standardizedFileURL.path)")],
             targets: [
-                .executableTarget(name: "\(name)", dependencies: [.product(name: "CoreData", package: "Strata")])
+                .executableTarget(name: "\(name)", dependencies: [.product(name: "\(product)", package: "Strata")])
             ],
             swiftLanguageModes: [.v6]
         )

@@ -229,12 +229,13 @@ enum ModelMacro {
         guard let type = request.extendedType, request.missingConformances?.contains("PersistentModel") == true else {
             return ""
         }
+        // Contexts use the conformance on their own queues, also in a module whose declarations belong to the main actor.
         return """
-            extension \(type): SwiftData.PersistentModel, Observation.Observable {
+            nonisolated extension \(type): SwiftData.PersistentModel, Observation.Observable {
             }
 
             @available(*, unavailable, message: "PersistentModels are not Sendable, use the ModelContext's actor or the persistentModelID")
-            extension \(type): Sendable {
+            nonisolated extension \(type): Sendable {
             }
             """
     }
@@ -309,7 +310,7 @@ enum ModelActorMacro {
             )
         default:
             guard let type = request.extendedType else { return Expansion(source: "") }
-            return Expansion(source: "extension \(type): SwiftData.ModelActor {\n}")
+            return Expansion(source: "nonisolated extension \(type): SwiftData.ModelActor {\n}")
         }
     }
 }

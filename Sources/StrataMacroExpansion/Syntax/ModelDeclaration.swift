@@ -129,8 +129,16 @@ struct ModelDeclaration: Equatable {
     /// - Throws: The error that keeps the class from being a model's class.
     init(reading source: String, conforms: Bool) throws(Diagnostic) {
         var cursor = Cursor(source)
-        guard let header = cursor.readHeader(), header.keyword.text == "class", let name = header.name else {
-            throw Diagnostic("@Model can only stand on a class.", at: Cursor(source).range)
+        var isMainActor = false
+        guard let header = cursor.readHeader(attribute: { isMainActor = isMainActor || $0.name == "MainActor" }),
+            header.keyword.text == "class", let name = header.name
+        else { throw Diagnostic("@Model can only stand on a class.", at: Cursor(source).range) }
+        guard !isMainActor else {
+            throw Diagnostic(
+                "A class with @Model cannot belong to the main actor: contexts read it on their own queues, and the key paths of "
+                    + "its properties could stand in no predicate. Take @MainActor away; objects of the main context stay there.",
+                at: name.range
+            )
         }
         guard !header.isGeneric else {
             throw Diagnostic("@Model cannot stand on a generic class: an entity has one class.", at: name.range)

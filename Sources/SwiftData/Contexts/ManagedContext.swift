@@ -11,6 +11,9 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     let container: ModelContainer
     var autosaveEnabled = false
+    private let editor = UUID()
+    /// The places in the histories of custom stores after the last save, by the identifiers of the stores.
+    var savedTokens: [String: any HistoryToken] = [:]
 
     private weak var current: ModelContext?
     /// The weakly held objects, by their managed objects.
@@ -32,6 +35,14 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
             changed: { [unowned self] in registeredModel(of: $0)?.announceChanges(of: $1) }
         )
     }
+
+    deinit {
+        let editingState = editingState
+        for store in container.snapshotStores { store.end(editingState) }
+    }
+
+    /// The editor, as custom stores know it.
+    var editingState: EditingState { EditingState(id: editor, author: transactionAuthor) }
 
     /// The context of the program, which is made anew if the program has kept its objects only.
     var modelContext: ModelContext {

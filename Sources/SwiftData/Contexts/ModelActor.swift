@@ -5,6 +5,16 @@ import Foundation
 /// An actor that works with a separate context.
 ///
 /// ``ModelActor()`` makes an actor conform.
+///
+/// ```swift
+/// @ModelActor
+/// actor Importer {
+///     func add(_ name: String) throws {
+///         modelContext.insert(Trip(name: name))
+///         try modelContext.save()
+///     }
+/// }
+/// ```
 public protocol ModelActor: Actor {
     /// The container of the context.
     nonisolated var modelContainer: ModelContainer { get }
@@ -13,15 +23,27 @@ public protocol ModelActor: Actor {
 }
 
 /// An executor that works with a context.
+///
+/// ```swift
+/// let context = importer.modelExecutor.modelContext
+/// ```
 public protocol ModelExecutor: Executor {
     /// The context, which only the executor's jobs use.
     var modelContext: ModelContext { get }
 }
 
 /// An executor that works with a context and runs one job at a time.
+///
+/// ```swift
+/// let executor: any SerialModelExecutor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
+/// ```
 public protocol SerialModelExecutor: ModelExecutor, SerialExecutor {}
 
 /// An executor that runs its jobs on a separate queue, on whatever thread it was made.
+///
+/// ```swift
+/// let executor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
+/// ```
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
     // @unchecked Sendable: the context is used by the jobs alone, which run one after the other.
 
@@ -65,6 +87,7 @@ extension ModelActor {
     /// - Parameters:
     ///   - id: The identifier.
     ///   - type: The class.
+    /// - Returns: The object.
     public subscript<T: PersistentModel>(id: PersistentIdentifier, as type: T.Type) -> T? {
         modelContext.model(for: id) as? T
     }

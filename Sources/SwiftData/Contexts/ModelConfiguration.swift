@@ -2,7 +2,15 @@ import CoreData
 import Foundation
 
 /// A store of a container.
-public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugStringConvertible {
+///
+/// ```swift
+/// let file = ModelConfiguration(url: url)
+/// let scratch = ModelConfiguration("scratch", schema: Schema([Stop.self]), isStoredInMemoryOnly: true)
+/// ```
+public struct ModelConfiguration: DataStoreConfiguration, Identifiable, Sendable, CustomDebugStringConvertible {
+    /// The type of the store, for stores of your own that pass requests on.
+    public typealias Store = DefaultStore
+
     /// The name, by which the file is named unless a URL is given: `default` unless it was given.
     public let name: String
     /// The file, or the database; `/dev/null` for a store in memory.
@@ -27,6 +35,10 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
     let storeType: String
 
     /// The group of programs that share a file.
+    ///
+    /// ```swift
+    /// let shared = ModelConfiguration(groupContainer: .identifier("travel"))
+    /// ```
     public struct GroupContainer: Hashable, Sendable {
         let identifier: String?
 
@@ -35,12 +47,19 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
         /// No group.
         public static var none: GroupContainer { GroupContainer(identifier: nil) }
         /// A folder of the group's name in the folder for application support, which all programs of the user see.
+        ///
+        /// - Parameter groupName: The name of the group, and of the folder.
+        /// - Returns: The group.
         public static func identifier(_ groupName: String) -> GroupContainer { GroupContainer(identifier: groupName) }
     }
 
     /// The database of CloudKit.
     ///
     /// Stores are not synchronised here. A container with a private database is refused.
+    ///
+    /// ```swift
+    /// let local = ModelConfiguration(cloudKitDatabase: .none)
+    /// ```
     public struct CloudKitDatabase: Hashable, Sendable {
         let privateName: String?
 
@@ -49,6 +68,9 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
         /// None.
         public static var none: CloudKitDatabase { CloudKitDatabase(privateName: nil) }
         /// A private database, which `validate()` refuses.
+        ///
+        /// - Parameter privateDBName: The name of the database.
+        /// - Returns: The database.
         public static func `private`(_ privateDBName: String) -> CloudKitDatabase {
             CloudKitDatabase(privateName: privateDBName)
         }
@@ -58,9 +80,15 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
     public var id: URL { url }
 
     /// Describes a store in the default file, or in memory.
+    ///
+    /// - Parameter isStoredInMemoryOnly: Whether the store ends with the container.
     public init(isStoredInMemoryOnly: Bool = false) { self.init(nil, isStoredInMemoryOnly: isStoredInMemoryOnly) }
 
     /// Describes a store of some classes.
+    ///
+    /// - Parameters:
+    ///   - types: The classes; none for all of the container's.
+    ///   - isStoredInMemoryOnly: Whether the store ends with the container.
     @_disfavoredOverload
     public init(for types: any PersistentModel.Type..., isStoredInMemoryOnly: Bool = false) {
         self.init(nil, schema: types.isEmpty ? nil : Schema(types), isStoredInMemoryOnly: isStoredInMemoryOnly)
@@ -183,11 +211,18 @@ public struct ModelConfiguration: Identifiable, Hashable, Sendable, CustomDebugS
     public var debugDescription: String { "ModelConfiguration(name: \(name), url: \(url.absoluteString))" }
 
     /// Compares name, URL and whether saves are allowed.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: ModelConfiguration, rhs: ModelConfiguration) -> Bool {
         lhs.name == rhs.name && lhs.url == rhs.url && lhs.allowsSave == rhs.allowsSave
     }
 
     /// Hashes name and URL.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(name)
         hasher.combine(url)

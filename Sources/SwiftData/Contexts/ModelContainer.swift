@@ -5,6 +5,11 @@ import StrataLocks
 /// The stores of a schema, with which contexts are made.
 ///
 /// Any thread may use it.
+///
+/// ```swift
+/// let container = try ModelContainer(for: Trip.self, configurations: ModelConfiguration(url: url))
+/// let context = ModelContext(container)
+/// ```
 public final class ModelContainer: Sendable, Equatable {
     /// The classes.
     public let schema: Schema
@@ -22,6 +27,12 @@ public final class ModelContainer: Sendable, Equatable {
     let model: NSManagedObjectModel
     /// The identifiers of the stores, with the names of their configurations.
     private let identifiers: [(name: String, identifier: String)]
+    /// The stores of the program.
+    private let custom: Locked<[SnapshotStore]>
+    let hasSnapshotStores: Bool
+    var snapshotStores: [SnapshotStore] { hasSnapshotStores ? custom.withLock { $0 } : [] }
+    /// The stores of this library.
+    var ownStores: [NSPersistentStore] { coordinator.persistentStores.filter { !($0 is SnapshotStore) } }
     private let described: Locked<Set<ModelConfiguration>>
     /// Lets the contexts merge what other processes write, once that is wanted.
     private let follower = Locked<RemoteChangeFollower?>(nil)
@@ -53,6 +64,12 @@ public final class ModelContainer: Sendable, Equatable {
     }
 
     /// Opens the stores of a schema.
+    ///
+    /// - Parameters:
+    ///   - schema: The schema.
+    ///   - migrationPlan: The plan by which stores of earlier versions are migrated.
+    ///   - configurations: The stores; one in the default file if there is none.
+    /// - Throws: The errors of the other initialisers.
     public convenience init(
         for schema: Schema,
         migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
@@ -74,31 +91,83 @@ public final class ModelContainer: Sendable, Equatable {
     ///   `SwiftDataError.configurationSchemaNotFoundInContainerSchema` if a configuration has a class that the schema
     ///   lacks; `unknownSchema` if the schema was made of entities, and not of classes; the errors of
     ///   `ModelConfiguration.validate()`.
-    public init(
+    public convenience init(
         for schema: Schema,
         migrationPlan: (any SchemaMigrationPlan.Type)? = nil,
         configurations: [ModelConfiguration]
     ) throws {
+        try self.init(schema, migrationPlan, configurations.isEmpty ? [ModelConfiguration()] : configurations)
+    }
+
+    /// Opens stores of your own for some classes, and for all that their relationships reach.
+    ///
+    /// - Parameters:
+    ///   - types: The classes.
+    ///   - configurations: The stores, also those of this library.
+    /// - Throws: The errors of ``init(for:configurations:)``.
+    @_disfavoredOverload
+    public convenience init(
+        for types: any PersistentModel.Type...,
+        configurations: any DataStoreConfiguration...
+    ) throws {
+        try self.init(for: Schema(types), configurations: configurations)
+    }
+
+    /// Opens stores of your own.
+    ///
+    /// ```swift
+    /// let container = try ModelContainer(for: Schema([Trip.self]), configurations: [MemoryConfiguration(name: "trips")])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - schema: The schema.
+    ///   - configurations: The stores, also those of this library; one in the default file if there is none.
+    /// - Throws: `SwiftDataError.loadIssueModelContainer` if a store cannot be opened, with the store's error in its
+    ///   description; `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file, or two
+    ///   stores the same identifier; the errors of ``DataStoreConfiguration/validate()``, and the other ones of
+    ///   ``init(for:migrationPlan:configurations:)-array``.
+    @_disfavoredOverload
+    public convenience init(for schema: Schema, configurations: [any DataStoreConfiguration]) throws {
+        try self.init(schema, nil, configurations.isEmpty ? [ModelConfiguration()] : configurations)
+    }
+
+    private init(
+        _ schema: Schema,
+        _ migrationPlan: (any SchemaMigrationPlan.Type)?,
+        _ stores: [any DataStoreConfiguration]
+    ) throws {
         _ = ModelKeyPaths.registered
-        let stores = configurations.isEmpty ? [ModelConfiguration()] : configurations
         guard schema.records.count == schema.entities.count else {
             throw SwiftDataError(.unknownSchema, "the schema was made without classes, so no object could be made")
         }
         try Self.check(stores, schema)
         self.schema = schema
-        described = Locked(Set(stores))
+        described = Locked(Set(stores.compactMap { $0 as? ModelConfiguration }))
         self.migrationPlan = migrationPlan
         // A new object goes to the first store that has its class, so the stores of some classes come first.
         let ordered = stores.filter { $0.schema != nil } + stores.filter { $0.schema == nil }
         model = try Self.model(of: ordered, schema)
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         var identifiers: [(name: String, identifier: String)] = []
+        var custom: [SnapshotStore] = []
         for (index, configuration) in ordered.enumerated() {
             let part = configuration.schema == nil ? nil : Self.part(index)
-            let store = try Self.open(configuration, part, coordinator, migrationPlan)
-            identifiers.append((configuration.name, store.identifier ?? ""))
+            let identifier: String
+            if let configuration = configuration as? ModelConfiguration {
+                identifier = try Self.open(configuration, part, coordinator, migrationPlan).identifier ?? ""
+            } else {
+                let store = try Self.openCustom(configuration, part, coordinator, migrationPlan, schema)
+                identifier = store.dataStoreIdentifier
+                custom.append(store)
+            }
+            guard !identifiers.contains(where: { $0.identifier == identifier }) else {
+                throw SwiftDataError(.duplicateConfiguration, "two stores have the identifier \(identifier)")
+            }
+            identifiers.append((configuration.name, identifier))
         }
         self.identifiers = identifiers
+        hasSnapshotStores = !custom.isEmpty
+        self.custom = Locked(custom)
     }
 
     /// The container of a store that is being migrated.
@@ -110,11 +179,13 @@ public final class ModelContainer: Sendable, Equatable {
         described = Locked([])
         migrationPlan = nil
         identifiers = []
+        hasSnapshotStores = false
+        custom = Locked([])
     }
 
-    private static func check(_ stores: [ModelConfiguration], _ schema: Schema) throws {
-        let files = stores.filter { !$0.isStoredInMemoryOnly }.map(\.url)
-        let named = stores.filter { $0.hasGivenName }.map(\.name)
+    private static func check(_ stores: [any DataStoreConfiguration], _ schema: Schema) throws {
+        let files = stores.compactMap { $0 as? ModelConfiguration }.filter { !$0.isStoredInMemoryOnly }.map(\.url)
+        let named = stores.filter { ($0 as? ModelConfiguration)?.hasGivenName ?? true }.map(\.name)
         guard Set(files).count == files.count, Set(named).count == named.count else {
             throw SwiftDataError.duplicateConfiguration
         }
@@ -131,7 +202,8 @@ public final class ModelContainer: Sendable, Equatable {
     }
 
     /// The schema's model; with stores of some classes, another one that has their configurations.
-    private static func model(of stores: [ModelConfiguration], _ schema: Schema) throws -> NSManagedObjectModel {
+    private static func model(of stores: [any DataStoreConfiguration], _ schema: Schema) throws -> NSManagedObjectModel
+    {
         guard stores.contains(where: { $0.schema != nil }) else { return schema.model }
         let model = try SchemaModel(entities: schema.entities, version: schema.version).model()
         for (index, store) in stores.enumerated() {
@@ -182,6 +254,41 @@ public final class ModelContainer: Sendable, Equatable {
         }
     }
 
+    /// Opens a store of the program.
+    private static func openCustom<Configuration: DataStoreConfiguration>(
+        _ configuration: Configuration,
+        _ part: String?,
+        _ coordinator: NSPersistentStoreCoordinator,
+        _ migrationPlan: (any SchemaMigrationPlan.Type)?,
+        _ schema: Schema
+    ) throws -> SnapshotStore {
+        _ = SnapshotStore.isRegistered
+        var configuration = configuration
+        if configuration.schema == nil { configuration.schema = schema }
+        for record in configuration.schema?.records.values.sorted(by: { $0.entityName < $1.entityName }) ?? []
+        where record.properties.contains(where: { $0.name == "persistentIdentifier" }) {
+            throw SwiftDataError(
+                .loadIssueModelContainer,
+                "\(record.type) has a property persistentIdentifier, which is a key of every snapshot"
+            )
+        }
+        do {
+            let store = try Configuration.Store(configuration, migrationPlan: migrationPlan)
+            let opened = try coordinator.addPersistentStore(
+                ofType: SnapshotStore.storeType,
+                configurationName: part,
+                at: nil,
+                options: [SnapshotStore.connectionOption: TypedConnection(store, schema)]
+            )
+            guard let opened = opened as? SnapshotStore else { throw SwiftDataError.loadIssueModelContainer }
+            return opened
+        } catch let error as SwiftDataError {
+            throw error
+        } catch {
+            throw SwiftDataError(.loadIssueModelContainer, "\(configuration.name): \(error)")
+        }
+    }
+
     /// The identifier of the store that a configuration describes.
     ///
     /// - Parameter name: The name of the configuration.
@@ -214,6 +321,11 @@ public final class ModelContainer: Sendable, Equatable {
     }
 
     /// Compares the identity of the containers.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: ModelContainer, rhs: ModelContainer) -> Bool { lhs === rhs }
 
     /// The context of the main actor.
@@ -231,13 +343,31 @@ public final class ModelContainer: Sendable, Equatable {
     ///
     /// Objects of before must not be used afterwards.
     ///
-    /// - Throws: The errors of the stores.
+    /// - Throws: The errors of the stores; ``DataStoreError/unsupportedFeature`` for a store of your own that cannot do it.
     public func erase() throws {
-        for store in coordinator.persistentStores {
+        for store in snapshotStores {
+            try store.eraseData()
+            let (options, name) = (store.options, store.configurationName)
+            try coordinator.remove(store)
+            let opened = try coordinator.addPersistentStore(
+                ofType: SnapshotStore.storeType,
+                configurationName: name,
+                at: nil,
+                options: options
+            )
+            custom.withLock { custom in
+                custom.removeAll { $0 === store }
+                if let opened = opened as? SnapshotStore { custom.append(opened) }
+            }
+        }
+        for store in ownStores {
             guard let url = store.url else { continue }
             let (type, options, name) = (store.type, store.options, store.configurationName)
             try coordinator.remove(store)
-            try coordinator.destroyPersistentStore(at: url, ofType: type, options: options)
+            // A store in memory has gone, and others may have the same place.
+            if url.path != "/dev/null" {
+                try coordinator.destroyPersistentStore(at: url, ofType: type, options: options)
+            }
             _ = try coordinator.addPersistentStore(ofType: type, configurationName: name, at: url, options: options)
         }
     }

@@ -5,6 +5,12 @@ import Foundation
 ///
 /// A context and its objects are used where the context was made, for instance in one actor. It follows the saves of
 /// the other contexts of its container: objects without changes show the new values, and unsaved changes stay.
+///
+/// ```swift
+/// let context = ModelContext(container)
+/// context.insert(Trip(name: "Italy"))
+/// try context.save()
+/// ```
 public final class ModelContext: Equatable, SendableMetatype {
     /// The container, which lives as long as its contexts.
     public var container: ModelContainer { managed.container }
@@ -15,11 +21,12 @@ public final class ModelContext: Equatable, SendableMetatype {
     /// The objects whose values are not in their managed objects yet; `nil` if no insertion runs.
     private var arriving: [any PersistentModel]?
     private var isSaveScheduled = false
-    private let editor = UUID()
     /// Whether the context lives because a save without a call has failed.
     private var isKept = false
 
     /// Makes a context that works with the stores of a container.
+    ///
+    /// - Parameter container: The container.
     public init(_ container: ModelContainer) {
         managed = ManagedContext(container)
         managed.serve(self)
@@ -55,7 +62,7 @@ public final class ModelContext: Equatable, SendableMetatype {
     }
 
     /// The author of changes in this context, for custom stores.
-    public var editingState: EditingState { EditingState(id: editor, author: author) }
+    public var editingState: EditingState { onQueue { managed.editingState } }
 
     /// The recorder of changes, by which they can be undone; none by default.
     ///
@@ -99,11 +106,15 @@ public final class ModelContext: Equatable, SendableMetatype {
     /// Takes in an object and all objects that it reaches and that no context has.
     ///
     /// An object that is in the context stays as it is; a deleted one that was not saved comes back.
+    ///
+    /// - Parameter model: The object.
     public func insert<Model: PersistentModel>(_ model: Model) { onQueue { _ = adopt(model) } }
 
     /// Marks an object as deleted.
     ///
     /// Its row goes with the next save.
+    ///
+    /// - Parameter model: The object. One that no context has is left alone.
     public func delete<Model: PersistentModel>(_ model: Model) {
         onQueue {
             guard let object = model.backing.object else { return }
@@ -158,6 +169,9 @@ public final class ModelContext: Equatable, SendableMetatype {
     /// Runs a block, and saves.
     ///
     /// If the block throws, then nothing is saved, and its changes stay in the context.
+    ///
+    /// - Parameter block: The changes.
+    /// - Throws: The errors of the block and of ``save()``.
     public func transaction(block: () throws -> Void) throws {
         try block()
         try save()
@@ -177,6 +191,7 @@ public final class ModelContext: Equatable, SendableMetatype {
             NotificationCenter.default.post(name: Self.willSave, object: self)
             // The changes that delete rules and inverses make are saved as well.
             managed.processPendingChanges()
+            managed.savedTokens = [:]
             let (inserted, updated, deleted) = (managed.insertedObjects, managed.updatedObjects, managed.deletedObjects)
             let deletedIdentifiers = Set(
                 deleted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) }
@@ -207,7 +222,9 @@ public final class ModelContext: Equatable, SendableMetatype {
     /// The places in the histories after the last save, by the identifiers of the stores that it has written to.
     private var historyTokens: [String: any HistoryToken] {
         let saved = managed.observers.values?.savedTransactions ?? [:]
-        return Dictionary(uniqueKeysWithValues: saved.map { ($0, DefaultHistoryToken(tokenValue: [$0: $1])) })
+        return saved.reduce(into: managed.savedTokens) {
+            $0[$1.key] = DefaultHistoryToken(tokenValue: [$1.key: $1.value])
+        }
     }
 
     /// Posted before a save with changes, by the context.
@@ -216,6 +233,11 @@ public final class ModelContext: Equatable, SendableMetatype {
     public static let didSave = Notification.Name("NSModelContextDidSaveNotification")
 
     /// The keys of the notifications' information, by their raw values.
+    ///
+    /// ```swift
+    /// let key = ModelContext.NotificationKey.insertedIdentifiers.rawValue
+    /// let inserted = notification.userInfo?[key] as? Set<PersistentIdentifier>
+    /// ```
     public enum NotificationKey: String, Sendable {
         /// Not used: contexts are not pinned to versions of the data.
         case queryGeneration
@@ -237,6 +259,9 @@ public final class ModelContext: Equatable, SendableMetatype {
     ///
     /// If no row has the identifier, then reading a property stops the program. ``registeredModel(for:)`` and a fetch
     /// are safe ways to find out.
+    ///
+    /// - Parameter identifier: The identifier, of a store of this container.
+    /// - Returns: The object.
     public func model(for identifier: PersistentIdentifier) -> any PersistentModel {
         onQueue {
             guard let id = objectID(identifier) else {
@@ -248,6 +273,9 @@ public final class ModelContext: Equatable, SendableMetatype {
     }
 
     /// The object of an identifier if the context holds it.
+    ///
+    /// - Parameter identifier: The identifier.
+    /// - Returns: The object; `nil` if the context does not hold it, or it has another class.
     public func registeredModel<T: PersistentModel>(for identifier: PersistentIdentifier) -> T? {
         onQueue {
             guard let id = objectID(identifier), let object = managed.registeredObject(for: id) else { return nil }
@@ -260,6 +288,9 @@ public final class ModelContext: Equatable, SendableMetatype {
             return managed.insertedObjects.first {
                 managed.registeredModel(of: $0)?.persistentModelID == identifier
             }?.objectID
+        }
+        if let store = container.snapshotStores.first(where: { $0.dataStoreIdentifier == identifier.storeIdentifier }) {
+            return store.id(of: identifier)
         }
         return URL(string: identifier.uri).flatMap { container.coordinator.managedObjectID(forURIRepresentation: $0) }
     }
@@ -344,6 +375,11 @@ public final class ModelContext: Equatable, SendableMetatype {
     }
 
     /// Compares the identity of the contexts.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: ModelContext, rhs: ModelContext) -> Bool { lhs === rhs }
 
     // MARK: - The queue

@@ -1,4 +1,12 @@
 /// An error of a container, a context or a fetch.
+///
+/// ```swift
+/// do {
+///     _ = try ModelContainer(for: Trip.self, configurations: ModelConfiguration(url: url))
+/// } catch SwiftDataError.loadIssueModelContainer {
+///     print("the store cannot be opened")
+/// }
+/// ```
 public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible {
     enum Code: String {
         case includePendingChangesWithBatchSize, unsupportedPredicate, unsupportedKeyPath,
@@ -24,12 +32,24 @@ public struct SwiftDataError: Error, Hashable, Sendable, CustomStringConvertible
     }
 
     /// Compares the names; the reasons are not compared.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: SwiftDataError, rhs: SwiftDataError) -> Bool { lhs.code == rhs.code }
 
     /// Hashes the name.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) { hasher.combine(code) }
 
     /// Lets a `catch` compare with one of the values.
+    ///
+    /// - Parameters:
+    ///   - pattern: The value.
+    ///   - error: The error that was thrown.
+    /// - Returns: Whether the error is that value.
     public static func ~= (pattern: SwiftDataError, error: any Error) -> Bool { (error as? SwiftDataError) == pattern }
 
     /// A fetch in batches was asked to include unsaved changes.

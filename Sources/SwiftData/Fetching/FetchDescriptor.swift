@@ -3,6 +3,12 @@ import Foundation
 import StrataPredicates
 
 /// The objects that a fetch returns, those of subclasses among them, and their order.
+///
+/// ```swift
+/// var cheap = FetchDescriptor<Stop>(predicate: #Predicate { $0.nights < 3 }, sortBy: [SortDescriptor(\.city)])
+/// cheap.fetchLimit = 20
+/// let stops = try context.fetch(cheap)
+/// ```
 public struct FetchDescriptor<T: PersistentModel>: Equatable, @unchecked Sendable {
     // @unchecked Sendable: key paths of properties capture nothing.
 
@@ -39,6 +45,11 @@ public struct FetchDescriptor<T: PersistentModel>: Equatable, @unchecked Sendabl
     }
 
     /// Compares the fields; two predicates are equal if their descriptions are, which contain the captured values.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: FetchDescriptor, rhs: FetchDescriptor) -> Bool {
         lhs.sortBy == rhs.sortBy && lhs.fetchLimit == rhs.fetchLimit && lhs.fetchOffset == rhs.fetchOffset
             && lhs.includePendingChanges == rhs.includePendingChanges && lhs.propertiesToFetch == rhs.propertiesToFetch
@@ -92,16 +103,21 @@ extension ModelContext {
             objectID($0)
         }
         return try ModelKeyPaths.$identities.withValue(identities) {
-            try onQueue { try descriptor.request() }
+            let request = try onQueue { try descriptor.request() }
+            // A custom store brings rows as they are now, which nobody announces to the context.
+            if container.hasSnapshotStores { request.shouldRefreshRefetchedObjects = true }
+            return request
         }
     }
 
     /// Runs a fetch, and names what the stores cannot do.
-    func answer<T: PersistentModel, Result>(_ descriptor: FetchDescriptor<T>, _ body: () throws -> Result) throws
-        -> Result
-    {
+    func answer<T: PersistentModel, Result>(
+        _ descriptor: FetchDescriptor<T>,
+        _ request: NSFetchRequest<NSManagedObject>,
+        _ body: () throws -> Result
+    ) throws -> Result {
         do {
-            return try onQueue(body)
+            return try describing(descriptor, request) { try onQueue(body) }
         } catch {
             guard let reason = (error as NSError).userInfo[NSUnderlyingErrorKey] as? PredicateResolutionError else {
                 throw error
@@ -113,26 +129,55 @@ extension ModelContext {
         }
     }
 
+    /// Runs a fetch, and gives custom stores its description.
+    func describing<T: PersistentModel, Result>(
+        _ descriptor: FetchDescriptor<T>,
+        _ request: NSFetchRequest<NSManagedObject>,
+        _ body: () throws -> Result
+    ) rethrows -> Result {
+        guard container.hasSnapshotStores else { return try body() }
+        let described = DescribedFetch(predicate: request.predicate, descriptor: descriptor)
+        return try DescribedFetch.$current.withValue(described, operation: body)
+    }
+
     /// The objects that a descriptor describes.
     ///
+    /// - Parameter descriptor: The description of the objects.
+    /// - Returns: The objects, in order.
     /// - Throws: `SwiftDataError.unsupportedPredicate`, `unsupportedSortDescriptor` or `unsupportedKeyPath`, and the
     ///   errors of the store.
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let request = try request(descriptor)
         if descriptor.fetchLimit == 0 { return [] }
-        return try answer(descriptor) { try managed.fetch(request).compactMap { model(of: $0) as? T } }
+        return try answer(descriptor, request) { try managed.fetch(request).compactMap { model(of: $0) as? T } }
     }
 
     /// The number of objects that a descriptor describes.
+    ///
+    /// - Parameter descriptor: The description of the objects.
+    /// - Returns: The number.
+    /// - Throws: The errors of ``fetch(_:)``.
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
         let request = try request(descriptor)
         if descriptor.fetchLimit == 0 { return 0 }
-        return try answer(descriptor) { try managed.count(for: request) }
+        return try answer(descriptor, request) { try managed.count(for: request) }
     }
 
     /// The identifiers of the objects that a descriptor describes.
+    ///
+    /// - Parameter descriptor: The description of the objects.
+    /// - Returns: The identifiers, in order.
+    /// - Throws: The errors of ``fetch(_:)``.
     public func fetchIdentifiers<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [PersistentIdentifier]
     {
-        try fetch(descriptor).map(\.persistentModelID)
+        // Only a custom store finds identifiers with less work than objects. New objects have no identifier there.
+        guard container.hasSnapshotStores, container.ownStores.isEmpty, !hasChanges, descriptor.fetchLimit != 0 else {
+            return try fetch(descriptor).map(\.persistentModelID)
+        }
+        let request = try request(descriptor)
+        request.shouldRefreshRefetchedObjects = false
+        request.resultType = .managedObjectIDResultType
+        let ids = NSFetchRequest<NSManagedObjectID>(specification: request.specification)
+        return try answer(descriptor, request) { try managed.fetch(ids).map { PersistentIdentifier($0) } }
     }
 }

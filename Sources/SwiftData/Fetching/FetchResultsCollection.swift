@@ -4,6 +4,12 @@ import Foundation
 /// The results of a fetch, which are read in batches when they are used.
 ///
 /// A collection of model objects is used where its context is used.
+///
+/// ```swift
+/// var all = FetchDescriptor<Stop>()
+/// all.includePendingChanges = false
+/// for stop in try context.fetch(all, batchSize: 100) { print(stop.city) }
+/// ```
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
     let context: ModelContext
     let objects: [NSManagedObject]
@@ -14,6 +20,9 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
     /// The number of elements.
     public var endIndex: Int { objects.count }
     /// The element at an index, which is read with its batch if it was not read yet.
+    ///
+    /// - Parameter position: The index.
+    /// - Returns: The element.
     public subscript(position: Int) -> Element { context.onQueue { element(objects[position]) } }
 }
 
@@ -73,7 +82,7 @@ extension ModelContext {
         guard !descriptor.includePendingChanges else { throw SwiftDataError.includePendingChangesWithBatchSize }
         let request = try request(descriptor)
         request.fetchBatchSize = batchSize
-        return descriptor.fetchLimit == 0 ? [] : try answer(descriptor) { try managed.fetch(request) }
+        return descriptor.fetchLimit == 0 ? [] : try answer(descriptor, request) { try managed.fetch(request) }
     }
 
     /// Runs a block with each object that a descriptor describes.

@@ -4,6 +4,10 @@ import Foundation
 ///
 /// Foundation's predicates keep captured values that can be encoded and sent. A model object is neither, and is compared
 /// by its identifier in a store.
+///
+/// ```swift
+/// let stops = FetchDescriptor<Stop>(predicate: #Predicate { $0.trip == trip })
+/// ```
 public struct ModelArgument<Output>: StandardPredicateExpression, @unchecked Sendable {
     // @unchecked Sendable: a predicate with objects of a context is used where the context is.
 
@@ -12,6 +16,10 @@ public struct ModelArgument<Output>: StandardPredicateExpression, @unchecked Sen
     init(_ value: Output) { self.value = value }
 
     /// The captured value.
+    ///
+    /// - Parameter bindings: The objects that are tested, which do not matter.
+    /// - Returns: The captured value.
+    /// - Throws: Nothing.
     public func evaluate(_ bindings: PredicateBindings) throws -> Output { value }
 
     /// Refuses to decode: an object is found by a context only.
@@ -38,12 +46,21 @@ public struct ModelArgument<Output>: StandardPredicateExpression, @unchecked Sen
 
 extension PredicateExpressions {
     /// Captures an object, as `#Predicate` does it.
+    ///
+    /// - Parameter arg: The object.
+    /// - Returns: The expression.
     public static func build_Arg<Model: PersistentModel>(_ arg: Model) -> ModelArgument<Model> { ModelArgument(arg) }
 
     /// Captures an optional object, as `#Predicate` does it.
+    ///
+    /// - Parameter arg: The object, or none.
+    /// - Returns: The expression.
     public static func build_Arg<Model: PersistentModel>(_ arg: Model?) -> ModelArgument<Model?> { ModelArgument(arg) }
 
     /// Captures objects, as `#Predicate` does it.
+    ///
+    /// - Parameter arg: The objects.
+    /// - Returns: The expression.
     public static func build_Arg<Model: PersistentModel>(_ arg: [Model]) -> ModelArgument<[Model]> {
         ModelArgument(arg)
     }

@@ -75,7 +75,7 @@ public final class ResultsObserver<Element: PersistentModel, SectionTitle: Hasha
                 cacheName: nil
             )
             controller.delegate = follower
-            try controller.performFetch()
+            try context.describing(descriptor, request) { try controller.performFetch() }
             return controller
         }
     }

@@ -1,6 +1,12 @@
 import Foundation
 
 /// A save that the history of a store has recorded.
+///
+/// ```swift
+/// for save in try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()) {
+///     print(save.timestamp, save.author ?? "", save.changes.count)
+/// }
+/// ```
 public struct DefaultHistoryTransaction: HistoryTransaction {
     /// The number of the transaction in its store.
     public var id: Int64 { transactionIdentifier }
@@ -22,15 +28,27 @@ public struct DefaultHistoryTransaction: HistoryTransaction {
     public let author: String?
 
     /// Compares store and number.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: DefaultHistoryTransaction, rhs: DefaultHistoryTransaction) -> Bool {
         lhs.token == rhs.token
     }
 
     /// Hashes store and number.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) { hasher.combine(token) }
 }
 
 /// A place in the histories of the stores, which can be kept and compared.
+///
+/// ```swift
+/// let place = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last?.token
+/// let text = try JSONEncoder().encode(place)
+/// ```
 public struct DefaultHistoryToken: HistoryToken {
     /// The numbers of the last transactions by the identifiers of their stores.
     public let tokenValue: [String: Int64]?
@@ -44,6 +62,11 @@ public struct DefaultHistoryToken: HistoryToken {
     /// Whether each store of the left token has a smaller number in it than in the right one.
     ///
     /// Tokens of different stores have no order.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether the first comes before the second.
     public static func < (lhs: DefaultHistoryToken, rhs: DefaultHistoryToken) -> Bool {
         guard let left = lhs.tokenValue, let right = rhs.tokenValue else {
             return lhs.tokenValue == nil && rhs.tokenValue != nil
@@ -54,6 +77,10 @@ public struct DefaultHistoryToken: HistoryToken {
 }
 
 /// An insertion that the history of a store has recorded.
+///
+/// ```swift
+/// if case .insert(let insert) = change, insert is DefaultHistoryInsert<Trip> { print("a new trip") }
+/// ```
 public struct DefaultHistoryInsert<Model: PersistentModel>: HistoryInsert, Hashable {
     /// The number of the change in its store.
     public let changeIdentifier: Int64
@@ -64,6 +91,12 @@ public struct DefaultHistoryInsert<Model: PersistentModel>: HistoryInsert, Hasha
 }
 
 /// An update that the history of a store has recorded.
+///
+/// ```swift
+/// if case .update(let update) = change, let trip = update as? DefaultHistoryUpdate<Trip> {
+///     print(trip.updatedAttributes.contains { $0 as AnyKeyPath == \Trip.name })
+/// }
+/// ```
 public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, Hashable {
     /// The number of the change in its store.
     public let changeIdentifier: Int64
@@ -75,12 +108,19 @@ public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, Hasha
     public let updatedAttributes: [any PartialKeyPath<Model> & Sendable]
 
     /// Compares store and number.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: Self, rhs: Self) -> Bool {
         lhs.changeIdentifier == rhs.changeIdentifier
             && lhs.changedPersistentIdentifier == rhs.changedPersistentIdentifier
     }
 
     /// Hashes store and number.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(changeIdentifier)
         hasher.combine(changedPersistentIdentifier)
@@ -88,6 +128,12 @@ public struct DefaultHistoryUpdate<Model: PersistentModel>: HistoryUpdate, Hasha
 }
 
 /// A deletion that the history of a store has recorded.
+///
+/// ```swift
+/// if case .delete(let delete) = change, let trip = delete as? DefaultHistoryDelete<Trip> {
+///     print(trip.tombstone[\.name] ?? "")
+/// }
+/// ```
 public struct DefaultHistoryDelete<Model: PersistentModel>: HistoryDelete, Hashable {
     /// The number of the change in its store.
     public let changeIdentifier: Int64
@@ -99,12 +145,19 @@ public struct DefaultHistoryDelete<Model: PersistentModel>: HistoryDelete, Hasha
     public let tombstone: HistoryTombstone<Model>
 
     /// Compares store and number.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: Self, rhs: Self) -> Bool {
         lhs.changeIdentifier == rhs.changeIdentifier
             && lhs.changedPersistentIdentifier == rhs.changedPersistentIdentifier
     }
 
     /// Hashes store and number.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(changeIdentifier)
         hasher.combine(changedPersistentIdentifier)

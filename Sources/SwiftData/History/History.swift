@@ -1,6 +1,10 @@
 import Foundation
 
 /// A save, as the history of a store has recorded it.
+///
+/// ```swift
+/// func authors(_ transactions: [some HistoryTransaction]) -> Set<String> { Set(transactions.compactMap(\.author)) }
+/// ```
 public protocol HistoryTransaction: Hashable, Identifiable, Sendable {
     /// The type of the place in the history.
     associatedtype TokenType: Comparable, Hashable, Identifiable, Sendable
@@ -22,6 +26,10 @@ public protocol HistoryTransaction: Hashable, Identifiable, Sendable {
 }
 
 /// A place in the histories of the stores.
+///
+/// ```swift
+/// let tokens = notification.userInfo?[ModelContext.NotificationKey.historyTokens.rawValue] as? [String: any HistoryToken]
+/// ```
 public protocol HistoryToken: Comparable, Decodable, Encodable, Hashable, Identifiable, Sendable {
     /// The type of the value.
     associatedtype TokenType: Decodable, Encodable, Hashable, Sendable
@@ -33,7 +41,16 @@ public protocol HistoryToken: Comparable, Decodable, Encodable, Hashable, Identi
     var storeIdentifier: String { get }
 }
 
+extension HistoryToken {
+    /// The first key in order if the value is a dictionary by store identifiers; otherwise an empty text.
+    public var storeIdentifier: String { (tokenValue as? [String: Any])?.keys.min() ?? "" }
+}
+
 /// A change of one object.
+///
+/// ```swift
+/// let identifiers = transaction.changes.map(\.changedPersistentIdentifier)
+/// ```
 public enum HistoryChange: Sendable {
     /// The object was inserted.
     case insert(any HistoryInsert)
@@ -53,6 +70,10 @@ public enum HistoryChange: Sendable {
 }
 
 /// An insertion of an object of a class.
+///
+/// ```swift
+/// if case .insert(let insert) = change, insert is any HistoryInsert<Trip> { print(insert.changedPersistentIdentifier) }
+/// ```
 public protocol HistoryInsert<Model>: Sendable {
     /// The class.
     associatedtype Model: PersistentModel
@@ -70,6 +91,12 @@ public protocol HistoryInsert<Model>: Sendable {
 }
 
 /// An update of an object of a class.
+///
+/// ```swift
+/// if case .update(let update) = change, let trip = update as? any HistoryUpdate<Trip> {
+///     print(trip.updatedAttributes.count)
+/// }
+/// ```
 public protocol HistoryUpdate<Model>: Sendable {
     /// The class.
     associatedtype Model: PersistentModel
@@ -91,6 +118,12 @@ public protocol HistoryUpdate<Model>: Sendable {
 }
 
 /// A deletion of an object of a class.
+///
+/// ```swift
+/// if case .delete(let delete) = change, let trip = delete as? any HistoryDelete<Trip> {
+///     print(trip.tombstone[\.name] ?? "")
+/// }
+/// ```
 public protocol HistoryDelete<Model>: Sendable {
     /// The class.
     associatedtype Model: PersistentModel
@@ -110,6 +143,10 @@ public protocol HistoryDelete<Model>: Sendable {
 }
 
 /// The values that the history keeps of a deleted object.
+///
+/// ```swift
+/// func kept(_ tombstone: HistoryTombstone<Trip>) -> String? { tombstone[\.name] as? String }
+/// ```
 public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sendable {
     // @unchecked Sendable: the values are those of attributes, and immutable; key paths of properties capture nothing.
     let values: [(keyPath: AnyKeyPath, value: any Sendable)]
@@ -117,11 +154,16 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
     /// The value of a property; `nil` if none was kept.
     ///
     /// - Parameter keyPath: The key path of the property.
+    /// - Returns: The value.
     public subscript(keyPath: PartialKeyPath<Model>) -> (any Sendable)? {
         values.first { $0.keyPath == keyPath }?.value
     }
 
     /// Goes through the values.
+    ///
+    /// ```swift
+    /// func kept(_ tombstone: HistoryTombstone<Trip>) -> [Any] { tombstone.map { $0 } }
+    /// ```
     public struct Iterator: IteratorProtocol {
         var rest: ArraySlice<any Sendable>
 
@@ -138,6 +180,10 @@ public struct HistoryTombstone<Model: PersistentModel>: Sequence, @unchecked Sen
 }
 
 /// The transactions that a fetch of the history returns, and their order.
+///
+/// ```swift
+/// let imports = HistoryDescriptor<DefaultHistoryTransaction>(predicate: #Predicate { $0.author == "import" })
+/// ```
 public struct HistoryDescriptor<TransactionType: HistoryTransaction> {
     /// The condition; `nil` for all transactions.
     public var predicate: Predicate<TransactionType>?

@@ -12,11 +12,17 @@ extension ModelContext {
     ///
     /// - Parameter descriptor: The description.
     /// - Returns: The transactions, in the order of the saves unless the descriptor has another order.
-    /// - Throws: `SwiftDataError.invalidTransactionFetchRequest` for another type than `DefaultHistoryTransaction`, the
-    ///   errors of the predicate, and those of the stores.
+    /// - Throws: `SwiftDataError.invalidTransactionFetchRequest` for another type than `DefaultHistoryTransaction` and those
+    ///   of stores of your own, ``DataStoreError/unsupportedFeature`` if no store keeps a history, the errors of the
+    ///   predicate, and those of the stores.
     /// - Complexity: O(number of changes in the history), because the predicate is evaluated here.
     public func fetchHistory<H: HistoryTransaction>(_ descriptor: HistoryDescriptor<H>) throws -> [H] {
-        var found = try recorded().compactMap { try Self.matching($0, descriptor) }
+        let custom = try onQueue { try container.snapshotStores.compactMap { try $0.history(descriptor) } }
+        guard !custom.isEmpty || !container.ownStores.isEmpty else { throw DataStoreError.unsupportedFeature }
+        var found = custom.flatMap(\.self)
+        if custom.isEmpty || H.self == DefaultHistoryTransaction.self {
+            found += try recorded().compactMap { try Self.matching($0, descriptor) }
+        }
         if !descriptor.sortBy.isEmpty { found.sort(using: descriptor.sortBy) }
         return descriptor.fetchLimit == 0 ? found : Array(found.prefix(Int(clamping: descriptor.fetchLimit)))
     }
@@ -28,6 +34,10 @@ extension ModelContext {
     /// - Throws: `SwiftDataError.invalidTransactionFetchRequest` if an older transaction would stay, or for another type
     ///   than `DefaultHistoryTransaction`; then nothing is removed. The errors of the predicate and of the stores.
     public func deleteHistory<H: HistoryTransaction>(_ descriptor: HistoryDescriptor<H>) throws {
+        let answers = try onQueue { try container.snapshotStores.map { try $0.deleteHistory(descriptor) } }
+        let isDone = answers.contains(true)
+        guard isDone || !container.ownStores.isEmpty else { throw DataStoreError.unsupportedFeature }
+        if isDone, H.self != DefaultHistoryTransaction.self { return }
         for (_, transactions) in Dictionary(grouping: try recorded(), by: \.storeID) {
             let matches = try transactions.map { try Self.matching($0, descriptor) != nil }
             let limit = descriptor.fetchLimit == 0 ? transactions.count : Int(clamping: descriptor.fetchLimit)
@@ -72,8 +82,10 @@ extension ModelContext {
 
     /// All transactions in the order of the saves.
     private func recorded() throws -> [Recorded] {
-        try onQueue {
+        guard !container.ownStores.isEmpty else { return [] }
+        return try onQueue {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+            if container.hasSnapshotStores { request.affectedStores = container.ownStores }
             let result = try managed.execute(request) as? NSPersistentHistoryResult
             return try (result?.result as? [NSPersistentHistoryTransaction] ?? []).map {
                 Recorded(transaction: $0, form: try form(of: $0))

@@ -148,7 +148,9 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
 
     func detach() {
         guard let object else { return }
-        if !object.objectID.isTemporaryID { lastIdentifier = PersistentIdentifier(object.objectID) }
+        // An object in a custom store has an ID before its first save succeeds, but no permanent identifier.
+        let last = PersistentIdentifier(object.objectID)
+        if !last.isTemporary { lastIdentifier = last }
         former = managed?.undoManager == nil ? nil : object
         self.object = nil
         managed = nil

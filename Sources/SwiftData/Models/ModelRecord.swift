@@ -82,6 +82,11 @@ final class ModelRecord: @unchecked Sendable {
         }
     }
 
+    /// The records, made so far, of the classes with an entity of this name.
+    static func named(_ entityName: String) -> [ModelRecord] {
+        known.withLock { $0.values.filter { $0.entityName == entityName } }
+    }
+
     private init<Model: PersistentModel>(_ type: Model.Type) {
         self.type = type
         entityName = String(describing: type)

@@ -5,8 +5,18 @@ import Foundation
 ///
 /// It is temporary until the object is saved for the first time. It can be sent between contexts, encoded and compared.
 /// Encoded identifiers have the form of SwiftData: one key `implementation`, with the parts below it.
+///
+/// ```swift
+/// let identifier = trip.persistentModelID
+/// let text = try JSONEncoder().encode(identifier)
+/// let same = try JSONDecoder().decode(PersistentIdentifier.self, from: text)
+/// ```
 public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable, Sendable {
     /// An opaque value that is equal for equal identifiers.
+    ///
+    /// ```swift
+    /// let byID = Dictionary(grouping: try context.fetch(FetchDescriptor<Trip>()), by: \.persistentModelID.id)
+    /// ```
     public struct ID: Hashable, Sendable {
         fileprivate let storeIdentifier: String?
         fileprivate let entityName: String
@@ -26,7 +36,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
 
     var primaryKey: String { id.primaryKey }
 
-    private init(store: String?, entity: String, key: String, isTemporary: Bool) {
+    init(store: String?, entity: String, key: String, isTemporary: Bool = false) {
         id = ID(storeIdentifier: store, entityName: entity, primaryKey: key)
         self.isTemporary = isTemporary
     }
@@ -37,6 +47,10 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
     }
 
     init(_ objectID: NSManagedObjectID) {
+        if let store = objectID.persistentStore as? SnapshotStore {
+            self = store.identifier(of: objectID)
+            return
+        }
         let uri = objectID.uriRepresentation()
         self.init(
             store: objectID.isTemporaryID ? nil : uri.host,
@@ -65,12 +79,24 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
     var uri: String { "x-coredata://\(storeIdentifier ?? "")/\(entityName)/\(primaryKey)" }
 
     /// Compares store, entity and key.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: PersistentIdentifier, rhs: PersistentIdentifier) -> Bool { lhs.id == rhs.id }
 
     /// Hashes store, entity and key.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
     /// Orders by store, entity and key; keys that are numbers have the order of the numbers, and new objects come last.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether the first comes before the second.
     public static func < (lhs: PersistentIdentifier, rhs: PersistentIdentifier) -> Bool {
         if lhs.isTemporary != rhs.isTemporary { return rhs.isTemporary }
         if lhs.storeIdentifier != rhs.storeIdentifier {

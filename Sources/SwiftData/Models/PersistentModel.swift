@@ -3,11 +3,21 @@
 /// ``Model()`` makes a class conform.
 ///
 /// An object belongs to the context that it was inserted into or fetched with, and is used where that context is used.
+///
+/// ```swift
+/// @Model
+/// final class Landmark {
+///     var name: String
+///     init(name: String) { self.name = name }
+/// }
+/// ```
 public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype {
     /// The topmost model class from which the class inherits.
     associatedtype Root: PersistentModel = Self
 
     /// Makes an object whose values are in a backing.
+    ///
+    /// - Parameter backingData: The values.
     init(backingData: any BackingData<Self>)
 
     /// The values of the object.
@@ -18,6 +28,10 @@ public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, 
 }
 
 /// A value of a to-many relationship.
+///
+/// ```swift
+/// func count<Members: RelationshipCollection & Collection>(_ members: Members) -> Int { members.count }
+/// ```
 public protocol RelationshipCollection {
     /// The class of the related objects.
     associatedtype PersistentElement: PersistentModel
@@ -50,12 +64,21 @@ extension PersistentModel {
     public var id: PersistentIdentifier { persistentModelID }
 
     /// Compares the identity of the objects.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: Self, rhs: Self) -> Bool { lhs === rhs }
 
     /// Hashes the identity of the object.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
     /// Makes the values of an object that no context has.
+    ///
+    /// - Returns: A backing without values.
     public static func createBackingData<P: PersistentModel>() -> some BackingData<P> { ModelBacking<P>(for: P.self) }
 
     /// The backing in the form that contexts use.
@@ -69,6 +92,11 @@ extension PersistentModel {
     /// Gives a constant with an initial value the value of the row.
     ///
     /// The initialiser that ``Model()`` writes calls it before any code of the program sees the object.
+    ///
+    /// - Parameters:
+    ///   - value: The value of the row.
+    ///   - name: The name of the constant.
+    ///   - type: The class that declares it.
     public func _restoreConstant<Value>(_ value: Value, named name: String, of type: Self.Type) {
         ConstantStorage.write(value, named: name, of: type, to: self)
     }
@@ -76,57 +104,91 @@ extension PersistentModel {
     // MARK: - Values
 
     /// The value of an attribute.
+    ///
+    /// - Parameter key: The key path of the property.
+    /// - Returns: The value.
     @_disfavoredOverload
     public func getValue<Value: Decodable>(forKey key: KeyPath<Self, Value>) -> Value {
         persistentBackingData.getValue(forKey: key)
     }
 
     /// The object of a to-one relationship that always has one.
+    ///
+    /// - Parameter key: The key path of the property.
+    /// - Returns: The value.
     public func getValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value>) -> Value {
         persistentBackingData.getValue(forKey: key)
     }
 
     /// The object of a to-one relationship.
+    ///
+    /// - Parameter key: The key path of the property.
+    /// - Returns: The value.
     public func getValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value?>) -> Value? {
         persistentBackingData.getValue(forKey: key)
     }
 
     /// The objects of a to-many relationship.
+    ///
+    /// - Parameter key: The key path of the property.
+    /// - Returns: The value.
     public func getValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>) -> Value
     where Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         persistentBackingData.getValue(forKey: key)
     }
 
     /// The objects of a to-many relationship whose class is decodable itself.
+    ///
+    /// - Parameter key: The key path of the property.
+    /// - Returns: The value.
     public func getValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>) -> Value
     where Value: Decodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         persistentBackingData.getValue(forKey: key)
     }
 
     /// The value of a transformable attribute.
+    ///
+    /// - Parameter key: The key path of the property.
+    /// - Returns: The value.
     public func getTransformableValue<Value>(forKey key: KeyPath<Self, Value>) -> Value {
         persistentBackingData.getTransformableValue(forKey: key)
     }
 
     /// Sets an attribute.
+    ///
+    /// - Parameters:
+    ///   - key: The key path of the property.
+    ///   - newValue: The value.
     @_disfavoredOverload
     public func setValue<Value: Encodable>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
         persistentBackingData.setValue(forKey: key, to: newValue)
     }
 
     /// Sets a to-one relationship that always has an object.
+    ///
+    /// - Parameters:
+    ///   - key: The key path of the property.
+    ///   - newValue: The value.
     public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
         persistentBackingData.setValue(forKey: key, to: newValue)
         joinContext(by: key, of: newValue)
     }
 
     /// Sets a to-one relationship.
+    ///
+    /// - Parameters:
+    ///   - key: The key path of the property.
+    ///   - newValue: The value.
     public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value?>, to newValue: Value?) {
         persistentBackingData.setValue(forKey: key, to: newValue)
         joinContext(by: key, of: newValue as Any)
     }
 
     /// Sets a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - key: The key path of the property.
+    ///   - newValue: The value.
     public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
     where Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         persistentBackingData.setValue(forKey: key, to: newValue)
@@ -134,6 +196,10 @@ extension PersistentModel {
     }
 
     /// Sets a to-many relationship whose class is encodable itself.
+    ///
+    /// - Parameters:
+    ///   - key: The key path of the property.
+    ///   - newValue: The value.
     public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
     where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         persistentBackingData.setValue(forKey: key, to: newValue)
@@ -154,6 +220,10 @@ extension PersistentModel {
     }
 
     /// Sets a transformable attribute.
+    ///
+    /// - Parameters:
+    ///   - key: The key path of the property.
+    ///   - newValue: The value.
     public func setTransformableValue<Value>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
         persistentBackingData.setTransformableValue(forKey: key, to: newValue)
     }

@@ -5,10 +5,20 @@ import Foundation
 ///
 /// A schema is made of classes. One that is made of entities by hand, or decoded, can be compared, encoded and looked
 /// at, but has no classes whose objects a container could keep.
+///
+/// ```swift
+/// let schema = Schema([Trip.self], version: Schema.Version(2, 0, 0))
+/// print(schema.entitiesByName.keys.sorted())
+/// ```
 public final class Schema: Codable, Hashable, CustomDebugStringConvertible, @unchecked Sendable {
     // @unchecked Sendable: immutable; the entities and the model are not changed after they were made.
 
     /// A version of a schema.
+    ///
+    /// ```swift
+    /// let version = Schema.Version(1, 2, 0)
+    /// print(version < Schema.Version(2, 0, 0), version)  // true 1.2.0
+    /// ```
     public struct Version: Hashable, Comparable, Codable, Sendable, CustomStringConvertible {
         /// The number of changes that make a new beginning.
         public let major: Int
@@ -31,12 +41,21 @@ public final class Schema: Codable, Hashable, CustomDebugStringConvertible, @unc
         public var description: String { "\(major).\(minor).\(patch)" }
 
         /// Compares the three numbers, the major one first.
+        ///
+        /// - Parameters:
+        ///   - lhs: One value.
+        ///   - rhs: Another one.
+        /// - Returns: Whether the first comes before the second.
         public static func < (lhs: Version, rhs: Version) -> Bool {
             (lhs.major, lhs.minor, lhs.patch) < (rhs.major, rhs.minor, rhs.patch)
         }
     }
 
     /// The facts that a macro has found about one stored property.
+    ///
+    /// ```swift
+    /// let metadata = Schema.PropertyMetadata(name: "name", keypath: \Trip.name, metadata: Schema.Attribute(.unique))
+    /// ```
     public struct PropertyMetadata {
         let name: String
         let keypath: AnyKeyPath
@@ -97,6 +116,10 @@ public final class Schema: Codable, Hashable, CustomDebugStringConvertible, @unc
     }
 
     /// Makes the schema of some classes, and of all that their relationships reach.
+    ///
+    /// - Parameters:
+    ///   - types: The classes.
+    ///   - version: The version, by which a migration plan names it.
     public convenience init(_ types: any PersistentModel.Type..., version: Version = Version(1, 0, 0)) {
         self.init(types, version: version)
     }
@@ -166,6 +189,9 @@ public final class Schema: Codable, Hashable, CustomDebugStringConvertible, @unc
     }
 
     /// The name of the entity of a class.
+    ///
+    /// - Parameter type: The class.
+    /// - Returns: The name of the class, without its module and the types around it.
     public static func entityName<T: PersistentModel>(for type: T.Type) -> String { ModelRecord.of(type).entityName }
 
     /// The entity of a class.
@@ -232,11 +258,18 @@ public final class Schema: Codable, Hashable, CustomDebugStringConvertible, @unc
     // MARK: - Comparing
 
     /// Compares the versions and the entities.
+    ///
+    /// - Parameters:
+    ///   - lhs: One value.
+    ///   - rhs: Another one.
+    /// - Returns: Whether they are equal.
     public static func == (lhs: Schema, rhs: Schema) -> Bool {
         lhs === rhs || lhs.version == rhs.version && lhs.entitiesByName == rhs.entitiesByName
     }
 
     /// Hashes the version and the names of the entities.
+    ///
+    /// - Parameter hasher: The hasher.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(version)
         hasher.combine(Set(entitiesByName.keys))

@@ -6,12 +6,26 @@ protocol ConstraintMetadata {
 
 extension Schema {
     /// Groups of properties whose values are together unique.
+    ///
+    /// ```swift
+    /// @Model
+    /// final class Seat {
+    ///     #Unique<Seat>([\.row, \.number])
+    ///     var row: Int
+    ///     var number: Int
+    ///     init(row: Int, number: Int) { (self.row, self.number) = (row, number) }
+    /// }
+    /// ```
     public final class Unique<T: PersistentModel>: SchemaProperty, CustomDebugStringConvertible, ConstraintMetadata,
         @unchecked Sendable
     {
         // @unchecked Sendable: as attributes; key paths of properties capture nothing.
 
         /// The key of the groups in an encoded constraint.
+        ///
+        /// ```swift
+        /// let key = Schema.Unique<Trip>.CodingKeys.constraints.stringValue
+        /// ```
         public enum CodingKeys: CodingKey {
             /// The names of the properties, by group.
             case constraints
@@ -57,9 +71,16 @@ extension Schema {
         }
 
         /// Compares the groups.
+        ///
+        /// - Parameters:
+        ///   - lhs: One value.
+        ///   - rhs: Another one.
+        /// - Returns: Whether they are equal.
         public static func == (lhs: Unique<T>, rhs: Unique<T>) -> Bool { lhs.constraints == rhs.constraints }
 
         /// Hashes the groups.
+        ///
+        /// - Parameter hasher: The hasher.
         public func hash(into hasher: inout Hasher) { hasher.combine(constraints) }
 
         /// The class and the names in the groups.
@@ -67,12 +88,26 @@ extension Schema {
     }
 
     /// Groups of properties by which a store finds objects quickly.
+    ///
+    /// ```swift
+    /// @Model
+    /// final class Visit {
+    ///     #Index<Visit>([\.city, \.day])
+    ///     var city: String
+    ///     var day: Date
+    ///     init(city: String, day: Date) { (self.city, self.day) = (city, day) }
+    /// }
+    /// ```
     public final class Index<T: PersistentModel>: SchemaProperty, CustomDebugStringConvertible, ConstraintMetadata,
         @unchecked Sendable
     {
         // @unchecked Sendable: as attributes; key paths of properties capture nothing.
 
         /// The kind of an index, with its properties.
+        ///
+        /// ```swift
+        /// let kind = Schema.Index<Trip>.Types<Trip>.binary([\.name])
+        /// ```
         public enum Types<Model: PersistentModel>: Hashable, @unchecked Sendable {
             // @unchecked Sendable: key paths of properties capture nothing.
             /// An index in the order of the values.
@@ -88,6 +123,10 @@ extension Schema {
         }
 
         /// The key of the groups in an encoded index.
+        ///
+        /// ```swift
+        /// let key = Schema.Index<Trip>.CodingKeys.indices.stringValue
+        /// ```
         public enum CodingKeys: CodingKey {
             /// The kinds and the names of the properties, by group.
             case indices
@@ -152,9 +191,16 @@ extension Schema {
         }
 
         /// Compares the groups and the kinds.
+        ///
+        /// - Parameters:
+        ///   - lhs: One value.
+        ///   - rhs: Another one.
+        /// - Returns: Whether they are equal.
         public static func == (lhs: Index<T>, rhs: Index<T>) -> Bool { lhs.indices == rhs.indices }
 
         /// Hashes the groups and the kinds.
+        ///
+        /// - Parameter hasher: The hasher.
         public func hash(into hasher: inout Hasher) { hasher.combine(indices) }
 
         /// The class and the names in the groups.

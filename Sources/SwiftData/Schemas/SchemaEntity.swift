@@ -2,6 +2,10 @@ extension Schema {
     /// The description of the objects of one class: their properties, and what is unique or indexed about them.
     ///
     /// The entities of a schema of classes are made of the classes. Others can be made by hand.
+    ///
+    /// ```swift
+    /// for entity in Schema([Trip.self]).entities { print(entity.name, entity.attributes.count) }
+    /// ```
     public final class Entity: Codable, Hashable, CustomDebugStringConvertible, @unchecked Sendable {
         // @unchecked Sendable: a schema does not change its entities.
 
@@ -195,6 +199,11 @@ extension Schema {
         // MARK: - Comparing
 
         /// Compares the names, the properties in any order, and what is unique or indexed.
+        ///
+        /// - Parameters:
+        ///   - lhs: One value.
+        ///   - rhs: Another one.
+        /// - Returns: Whether they are equal.
         public static func == (lhs: Entity, rhs: Entity) -> Bool {
             lhs === rhs
                 || lhs.name == rhs.name && lhs.superentityName == rhs.superentityName
@@ -205,6 +214,8 @@ extension Schema {
         }
 
         /// Hashes the name.
+        ///
+        /// - Parameter hasher: The hasher.
         public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
         /// The name, and the names of the properties.

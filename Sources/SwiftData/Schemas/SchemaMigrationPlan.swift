@@ -2,6 +2,13 @@ import CoreData
 import Foundation
 
 /// One version of a schema, with the classes as they were then.
+///
+/// ```swift
+/// enum TravelV1: VersionedSchema {
+///     static var versionIdentifier: Schema.Version { Schema.Version(1, 0, 0) }
+///     static var models: [any PersistentModel.Type] { [Trip.self, Stop.self] }
+/// }
+/// ```
 public protocol VersionedSchema: SendableMetatype {
     /// The classes.
     static var models: [any PersistentModel.Type] { get }
@@ -11,6 +18,13 @@ public protocol VersionedSchema: SendableMetatype {
 }
 
 /// The versions of a schema, and the steps between them.
+///
+/// ```swift
+/// enum TravelPlan: SchemaMigrationPlan {
+///     static var schemas: [any VersionedSchema.Type] { [TravelV1.self, TravelV2.self] }
+///     static var stages: [MigrationStage] { [.lightweight(fromVersion: TravelV1.self, toVersion: TravelV2.self)] }
+/// }
+/// ```
 public protocol SchemaMigrationPlan: SendableMetatype {
     /// The versions, in order.
     static var schemas: [any VersionedSchema.Type] { get }
@@ -20,6 +34,13 @@ public protocol SchemaMigrationPlan: SendableMetatype {
 }
 
 /// A step from one version of a schema to a later one.
+///
+/// ```swift
+/// let stage = MigrationStage.custom(fromVersion: TravelV1.self, toVersion: TravelV2.self, willMigrate: nil) { context in
+///     for stop in try context.fetch(FetchDescriptor<Stop>()) { stop.nights = max(stop.nights, 1) }
+///     try context.save()
+/// }
+/// ```
 public enum MigrationStage: Sendable {
     /// A step without code: the changes are inferred.
     case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)
@@ -38,6 +59,8 @@ public enum MigrationStage: Sendable {
 
 extension Schema {
     /// Makes the schema of one version.
+    ///
+    /// - Parameter versionedSchema: The version.
     public convenience init(versionedSchema: any VersionedSchema.Type) {
         self.init(versionedSchema.models, version: versionedSchema.versionIdentifier)
     }

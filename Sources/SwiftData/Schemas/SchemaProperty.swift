@@ -2,6 +2,10 @@ import CoreData
 import Foundation
 
 /// A part of a schema: an attribute, a relationship, or groups of properties that are unique or indexed together.
+///
+/// ```swift
+/// let names = Schema([Trip.self]).entitiesByName["Trip"]?.properties.map(\.name)
+/// ```
 public protocol SchemaProperty: Codable, Hashable {
     /// The name of the property; empty for groups, and for options that stand at a property.
     var name: String { get set }
@@ -56,10 +60,22 @@ enum CodedType {
 
 extension Schema {
     /// An attribute of an entity, or the options of one.
+    ///
+    /// ```swift
+    /// let attribute = Schema.Attribute(name: "code", options: [.unique], valueType: String.self)
+    /// ```
     public class Attribute: SchemaProperty, CustomDebugStringConvertible, @unchecked Sendable {
         // @unchecked Sendable: a schema copies what it is made of, and does not change it afterwards.
 
         /// A choice about an attribute.
+        ///
+        /// ```swift
+        /// @Model
+        /// final class Photo {
+        ///     @Attribute(.externalStorage) var image: Data
+        ///     init(image: Data) { self.image = image }
+        /// }
+        /// ```
         public struct Option: Codable, Hashable, CustomDebugStringConvertible, Sendable {
             enum Kind: Hashable {
                 case unique, externalStorage, ephemeral, preserveValueOnDeletion, spotlight, allowsCloudEncryption
@@ -91,11 +107,17 @@ extension Schema {
             public static var codable: Option { Option(kind: .codable) }
 
             /// The value is stored as a transformer of this class makes it.
+            ///
+            /// - Parameter type: The class of the transformer, which is registered under its name.
+            /// - Returns: The option.
             public static func transformable(by type: ValueTransformer.Type) -> Option {
                 Option(kind: .transformable(String(describing: type)))
             }
 
             /// The value is stored as a transformer with this name makes it.
+            ///
+            /// - Parameter name: The name under which the transformer is registered.
+            /// - Returns: The option.
             public static func transformable(by name: String) -> Option { Option(kind: .transformable(name)) }
 
             /// The name of the choice; for a transformer its name after a colon.
@@ -259,6 +281,11 @@ extension Schema {
         // MARK: - Comparing
 
         /// Compares names, types and options; initial values are not compared.
+        ///
+        /// - Parameters:
+        ///   - lhs: One value.
+        ///   - rhs: Another one.
+        /// - Returns: Whether they are equal.
         public static func == (lhs: Attribute, rhs: Attribute) -> Bool {
             lhs.name == rhs.name && lhs.originalName == rhs.originalName && lhs.options == rhs.options
                 && lhs.valueType == rhs.valueType && lhs.isOptional == rhs.isOptional
@@ -266,6 +293,8 @@ extension Schema {
         }
 
         /// Hashes the name.
+        ///
+        /// - Parameter hasher: The hasher.
         public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
         /// The name, the type and the options.
@@ -273,6 +302,10 @@ extension Schema {
     }
 
     /// An attribute whose value has parts, each of which is a column: an enumeration or a `Codable` structure.
+    ///
+    /// ```swift
+    /// let composites = Schema([Trip.self]).entities.flatMap(\.attributes).compactMap { $0 as? Schema.CompositeAttribute }
+    /// ```
     public final class CompositeAttribute: Attribute, @unchecked Sendable {
         // @unchecked Sendable: as its superclass.
 
@@ -330,6 +363,11 @@ extension Schema {
         }
 
         /// Compares the attributes and their parts.
+        ///
+        /// - Parameters:
+        ///   - lhs: One value.
+        ///   - rhs: Another one.
+        /// - Returns: Whether they are equal.
         public static func == (lhs: CompositeAttribute, rhs: CompositeAttribute) -> Bool {
             (lhs as Attribute) == (rhs as Attribute) && lhs.properties == rhs.properties
         }

@@ -2,10 +2,19 @@ import CoreData
 
 extension Schema {
     /// A relationship of an entity, or the options of one.
+    ///
+    /// ```swift
+    /// let relationship = Schema([Trip.self]).entitiesByName["Trip"]?.relationshipsByName["stops"]
+    /// print(relationship?.destination ?? "", relationship?.inverseName ?? "")
+    /// ```
     public final class Relationship: SchemaProperty, CustomDebugStringConvertible, @unchecked Sendable {
         // @unchecked Sendable: a schema copies what it is made of, and does not change it afterwards.
 
         /// A choice about a relationship.
+        ///
+        /// ```swift
+        /// let unique: [Schema.Relationship.Option] = [.unique]
+        /// ```
         public struct Option: Codable, Hashable, CustomDebugStringConvertible, Sendable {
             private let name: String
 
@@ -17,6 +26,10 @@ extension Schema {
         }
 
         /// The fate of the related objects if an object is deleted.
+        ///
+        /// ```swift
+        /// let rule = Schema.Relationship.DeleteRule.cascade
+        /// ```
         public enum DeleteRule: String, Codable, Hashable, Sendable {
             /// Nothing happens to them.
             case noAction
@@ -176,6 +189,11 @@ extension Schema {
         // MARK: - Comparing
 
         /// Compares names, types, rules and counts; key paths are not compared.
+        ///
+        /// - Parameters:
+        ///   - lhs: One value.
+        ///   - rhs: Another one.
+        /// - Returns: Whether they are equal.
         public static func == (lhs: Relationship, rhs: Relationship) -> Bool {
             lhs.name == rhs.name && lhs.originalName == rhs.originalName && lhs.options == rhs.options
                 && lhs.valueType == rhs.valueType && lhs.destination == rhs.destination
@@ -185,6 +203,8 @@ extension Schema {
         }
 
         /// Hashes the name.
+        ///
+        /// - Parameter hasher: The hasher.
         public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
         /// The name, the type, the delete rule and the inverse.
