@@ -71,7 +71,7 @@ help:
 	@echo
 	@echo "Stress (Docs/Reliability.md; options for it in STRESS_ARGS)"
 	@echo "  make stress                   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
-	@echo "  make stress-quick             eleven scenarios for two seconds each, in a debug build without fault points"
+	@echo "  make stress-quick             twelve scenarios for two seconds each, in a debug build without fault points"
 	@echo "  make stress-postgresql        the scenarios that know PostgreSQL, on a private server, for SECONDS=5 each"
 	@echo "  make stress-red               break something on purpose, once for each sabotage: each must be caught"
 	@echo "  make stress-tsan              run the scenarios that make sense under the thread sanitizer"
@@ -258,12 +258,12 @@ stress: system-packages
 stress-quick: system-packages
 	$(SWIFT) build --product stress
 	@! grep -q $(FAULT_POINT_SYMBOL) .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
-	.build/debug/stress bank ring append anomalies interleave nested deadlock cancel batch processes hostile --wide 0 \
+	.build/debug/stress bank ring append anomalies interleave nested deadlock cancel batch processes jobs hostile --wide 0 \
 		--seed random --seconds 2 --floor 1 $(STRESS_ARGS)
 
 # The scenarios that know PostgreSQL, beside a private server. `anomalies` takes as long as all orders of its steps take, some 20 seconds.
 SECONDS ?= 5
-ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch answers replica processes crash --store postgresql
+ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch answers replica processes crash jobs --store postgresql
 stress-postgresql: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product stress
 	Tests/postgresql-server.sh run .build/debug/stress $(ON_POSTGRESQL) --seed random --seconds $(SECONDS) --floor 1 $(STRESS_ARGS)
@@ -351,8 +351,8 @@ check-pages: python
 	@python3 -B Docs/check-pages.py
 
 # The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. The modules
-# that `CoreData` hands on are shown as parts of it, as a program sees them. A link that leads nowhere is an error. DOCS_BASE is the path at
-# which a web server has the site, such as /strata.
+# that `CoreData` hands on are shown as parts of it, as a program sees them, and the other products beside it. A link that leads nowhere is an
+# error. DOCS_BASE is the path at which a web server has the site, such as /strata.
 FRAMEWORK = CoreData CoreDataTransformers CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores \
 	CoreDataBinaryStore CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses \
 	CoreDataOperations CoreDataReads CoreDataLocking
@@ -360,9 +360,10 @@ DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages
 	rm -rf $(DOCS) && mkdir -p $(DOCS)/symbols
-	$(SWIFT) build --target CoreData
+	$(SWIFT) build --target CoreDataJobs
+	$(SWIFT) build --target SwiftData
 	@# Without libpq there is no such target, and the site does without its names.
-	@modules=$$($(SWIFT) build --show-bin-path)/Modules; names="$(FRAMEWORK) StrataPredicates StrataKeys"; \
+	@modules=$$($(SWIFT) build --show-bin-path)/Modules; names="$(FRAMEWORK) StrataPredicates StrataKeys CoreDataJobs SwiftData"; \
 	if [ "$$STRATA_POSTGRESQL" != 0 ] && pkg-config --exists libpq; then \
 		$(SWIFT) build --target CoreDataPostgreSQL || exit 1; \
 		names="$$names CoreDataPostgreSQL"; \

@@ -292,8 +292,8 @@ let package = Package(
         .executableTarget(
             name: "stress",
             dependencies: [
-                "CoreData", "CStrataSQLite", "StrataLocks", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks",
-                "LoadFigures",
+                "CoreData", "CoreDataJobs", "CStrataSQLite", "StrataLocks", "StrataRows", "StrataSQLiteStore",
+                "StrataStoreChecks", "LoadFigures",
             ],
             path: "StressTests/stress",
             resources: ["predicates", "orders", "uris", "tokens", "models", "stores"].map {

@@ -16,7 +16,7 @@ for page in *.md; do
     done < <(grep -oE '\]\([^)#:]+' "$page" | sed 's/^](//')
     # [Text](Page.md) and [Text](Page.md#part) become links of DocC; what lies beside Docs/ becomes plain text, and so do parts of
     # the page itself. The marks of generated parts are for scripts only.
-    sed -E -e 's/\[[^]]*\]\(([A-Z][A-Za-z0-9]*)\.md(#[^)]*)?\)/<doc:\1>/g' \
+    sed -E -e 's/\[[^]]*\]\(([A-Z][A-Za-z0-9]*)\.md(#[^)]*)?\)/<doc:\/CoreData\/\1>/g' \
         -e 's/\[([^]]*)\]\((\.\.\/|#)[^)]*\)/\1/g' -e '/^<!--.*-->$/d' "$page" > "$catalogue/$page"
 done
 exit $faults

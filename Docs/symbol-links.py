@@ -4,8 +4,8 @@
     Docs/symbol-links.py SYMBOL-GRAPHS CATALOGUE
 
 `NSFetchRequest` leads to the class, `context.results(for:)` to the method of a context, `coordinator.backUp(to:)` and
-`container.newBackgroundContext()` likewise, and `NSPostgreSQLReplicasOption` to the option in its module. Names that several
-symbols share, and code, stay as they are.
+`container.newBackgroundContext()` likewise. `NSPostgreSQLReplicasOption` leads to the option in its module, and `JobWorker` to the
+class in its. Names that several symbols share, and code, stay as they are.
 """
 import collections
 import json
@@ -20,15 +20,18 @@ owners = {
     "container": "NSPersistentContainer",
 }
 types, members, others = set(), collections.Counter(), {}
+# The modules of products beside CoreData whose names are unlike those of others.
+products = ("CoreDataPostgreSQL", "CoreDataJobs")
 for graph in graphs.glob("CoreData*.symbols.json"):
+    module = graph.name.removesuffix(".symbols.json")
     for symbol in json.loads(graph.read_text())["symbols"]:
         path = symbol["pathComponents"]
-        if len(path) == 1 and symbol["kind"]["identifier"] in ("swift.class", "swift.struct", "swift.enum", "swift.protocol"):
+        if len(path) == 1 and module in products:
+            others[path[0]] = f"``/{module}/{path[0]}``"
+        elif len(path) == 1 and symbol["kind"]["identifier"] in ("swift.class", "swift.struct", "swift.enum", "swift.protocol"):
             types.add(path[0])
         elif len(path) == 2:
             members["/".join(path)] += 1
-        elif graph.name == "CoreDataPostgreSQL.symbols.json":
-            others[path[0]] = f"``/CoreDataPostgreSQL/{path[0]}``"
 # A class and a macro of one name, or types of Foundation that have extensions here.
 shared = {"ManagedComposite", "ManagedObject", "UndoManager", "ValueTransformer"}
 

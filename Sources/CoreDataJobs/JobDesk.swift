@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// A job that a worker has taken: what its run needs to know, without an object.
 struct JobClaim: Sendable {
@@ -13,6 +14,10 @@ struct JobClaim: Sendable {
     let keyLimit: Int16
     /// Whether the job is to be cancelled: its worker has died before it noticed the request.
     let isCancelRequested: Bool
+    /// When the job was due.
+    let runAt: Date
+    /// When the worker has taken it.
+    let start = ContinuousClock.now
 }
 
 /// The reads and writes of one worker in the store.
@@ -141,7 +146,8 @@ struct JobDesk: Sendable {
                     maximumAttempts: job.maximumAttempts,
                     key: job.key,
                     keyLimit: job.keyLimit,
-                    isCancelRequested: job.isCancelRequested
+                    isCancelRequested: job.isCancelRequested,
+                    runAt: job.runAt
                 )
             }
         }
@@ -229,7 +235,10 @@ struct JobDesk: Sendable {
             let changes = own ?? Self.ownChanges(job)
             own = changes
             context.refresh(job, mergeChanges: false)
-            guard job.state == .running, job.claimedBy == worker, job.attempt == claim.attempt else { break }
+            // The row is read here: it may have gone since, and a property cannot throw.
+            guard try Self.job(claim, context) != nil else { break }
+            let isHad = job.state == .running && job.claimedBy == worker && job.attempt == claim.attempt
+            guard isHad || FaultGuard.jobCheck.isOff else { break }
             for (name, value) in changes { job.setValue(value is NSNull ? nil : value, forKey: name) }
             try change(job)
             let state = job.state

@@ -428,6 +428,7 @@ public final class JobWorker: Sendable {
         } catch {
             return reportStore(error)
         }
+        report(.jobWait, of: claim, .seconds(max(clock.now.timeIntervalSince(claim.runAt), 0)))
         let context = desk.newContext()
         do {
             let output = try await handler(claim, context, desk)
@@ -446,18 +447,36 @@ public final class JobWorker: Sendable {
     /// The end of a run, for the counts.
     private enum Outcome { case done, retried, failed, cancelled, postponed, lost }
 
-    /// Counts the end of a run, and lets the next job of its key in.
-    private func conclude(_ claim: JobClaim, _ outcome: Outcome) async {
-        state.withLock { state in
+    /// Counts and reports the end of a run, and lets the next job of its key in.
+    ///
+    /// - Parameters:
+    ///   - claim: The claim of the run.
+    ///   - outcome: How the run has ended.
+    ///   - error: The error that the handler has thrown.
+    private func conclude(_ claim: JobClaim, _ outcome: Outcome, after error: (any Error)? = nil) async {
+        let kind: CoreDataEvent.Kind = state.withLock { state in
             switch outcome {
-            case .done: state.counts.done += 1
-            case .retried: state.counts.retried += 1
-            case .failed: state.counts.failed += 1
-            case .cancelled: state.counts.cancelled += 1
-            case .postponed: state.counts.postponed += 1
-            case .lost: state.counts.lost += 1
+            case .done:
+                state.counts.done += 1
+                return .jobDone
+            case .retried:
+                state.counts.retried += 1
+                return .jobRetry
+            case .failed:
+                state.counts.failed += 1
+                return .jobFailure
+            case .cancelled:
+                state.counts.cancelled += 1
+                return .jobCancellation
+            case .postponed:
+                state.counts.postponed += 1
+                return .jobPostponement
+            case .lost:
+                state.counts.lost += 1
+                return .jobLoss
             }
         }
+        report(kind, of: claim, ContinuousClock.now - claim.start, error)
         guard let key = claim.key else { return }
         do {
             try await desk.unblock(key, limit: claim.keyLimit)
@@ -466,15 +485,34 @@ public final class JobWorker: Sendable {
         }
     }
 
+    /// Reports an event of a job to the instrument of the coordinator.
+    private func report(
+        _ kind: CoreDataEvent.Kind,
+        of claim: JobClaim,
+        _ duration: Duration,
+        _ error: (any Error)? = nil
+    ) {
+        guard let instrument = desk.coordinator.instrument else { return }
+        instrument.record(
+            CoreDataEvent(
+                kind: kind,
+                duration: duration,
+                context: name,
+                entity: claim.name,
+                errorCode: error.map { ($0 as NSError).code }
+            )
+        )
+    }
+
     /// Records what becomes of a job after its handler has thrown, or its save has failed.
     private func settle(_ claim: JobClaim, after error: any Error) async {
         let clock = settings.clock
         let text = Self.text(of: error)
         switch (error as? JobExit, endOfRun(claim)) {
         case (_, .lost):
-            await conclude(claim, .lost)
+            await conclude(claim, .lost, after: error)
         case (_, .cancelled), (.cancel, _):
-            await settle(claim, .cancelled) { job in
+            await settle(claim, .cancelled, after: error) { job in
                 job.note(text, at: clock.now)
                 job.finish(.cancelled, at: clock.now)
             }
@@ -489,7 +527,7 @@ public final class JobWorker: Sendable {
             var isFinal = claim.attempt >= claim.maximumAttempts
             if case .fail = exit { isFinal = true }
             let chance = Double.random(in: 0...1)
-            await settle(claim, isFinal ? .failed : .retried) { [isFinal, wait] job in
+            await settle(claim, isFinal ? .failed : .retried, after: error) { [isFinal, wait] job in
                 job.note(text, at: clock.now)
                 // The worker has not noticed the request before the handler threw.
                 if job.isCancelRequested { return job.finish(.cancelled, at: clock.now) }
@@ -506,11 +544,13 @@ public final class JobWorker: Sendable {
     private func settle(
         _ claim: JobClaim,
         _ outcome: Outcome,
+        after failure: (any Error)? = nil,
         _ change: @Sendable @escaping (QueuedJob) throws -> Void
     ) async {
         do {
             let settled = try await desk.settle(claim, change)
-            await conclude(claim, settled == nil ? .lost : settled == .cancelled ? .cancelled : outcome)
+            let end: Outcome = settled == nil ? .lost : settled == .cancelled ? .cancelled : outcome
+            await conclude(claim, end, after: failure)
         } catch {
             // The lease ends by itself, and then the job is taken again.
             reportStore(error)

@@ -4,7 +4,7 @@ extension NSManagedObjectContext {
     /// Puts a job into its queue, with the next save of this context.
     ///
     /// The job is an object of this context. So it is stored by the same transaction as the changes that cause it, or not
-    /// at all, and `rollback()` drops it. Any context of a store with ``JobEntities`` can do this, also one with a parent.
+    /// at all, and `rollback()` drops it. Any context of a store with the entities of `JobEntities` can do this, also one with a parent.
     ///
     /// ```swift
     /// struct SendWelcome: Job { var address: String }

@@ -31,6 +31,10 @@ package final class BlockReads: ReadWatch {
     /// The kinds that were reported, and need not be counted any more.
     private var reported: Set<Kind> = []
     private var fetches: [Fetch] = []
+    /// The values of fetches that differ in nothing else.
+    private var families: [FetchFamily: Set<[String]>] = [:]
+    /// The families that were reported, and need not be counted any more.
+    private var reportedFamilies: Set<FetchFamily> = []
 
     /// Begins to watch a block of a context.
     package init(_ context: NSManagedObjectContext) {
@@ -99,8 +103,10 @@ package final class BlockReads: ReadWatch {
     private func look(at read: StoreRead, _ threshold: Int) {
         switch read.kind {
         case .fetch:
-            guard fetches.count < Self.fetchLimit else { return }
-            fetches.append(Fetch(root: read.root, entity: read.entity, predicate: read.predicate))
+            if fetches.count < Self.fetchLimit {
+                fetches.append(Fetch(root: read.root, entity: read.entity, predicate: read.predicate))
+            }
+            look(atFetch: read, threshold)
         case .row, .members:
             // Without an access to a property the context reads for a merge or a refresh, or the program looks for one
             // object by its ID.
@@ -113,6 +119,34 @@ package final class BlockReads: ReadWatch {
             single[kind] = nil
             report(read, keys, lazy)
         case .rows, .memberships: return
+        }
+    }
+
+    private func look(atFetch read: StoreRead, _ threshold: Int) {
+        guard let (family, values) = FetchFamily.of(read.entity, read.predicate),
+            families.count < Self.fetchLimit || families[family] != nil, !reportedFamilies.contains(family)
+        else { return }
+        families[family, default: []].insert(values)
+        guard let seen = families[family], seen.count >= threshold else { return }
+        reportedFamilies.insert(family)
+        families[family] = []
+        // A value that is the same in all of these fetches stays where it is.
+        let varying = family.keyPaths.indices.filter { place in Set(seen.map { $0[place] }).count > 1 }
+        context.reportToInstrument(.repeatedReads, rows: seen.count, entity: read.entity)
+        RepeatedReadLog.report(read.entity) { place in
+            RepeatedReads(
+                context: context.describedName,
+                count: seen.count,
+                entity: read.entity,
+                relationship: nil,
+                property: nil,
+                origin: nil,
+                prefetch: nil,
+                fetchedEntity: read.entity,
+                predicate: read.predicate?.shape,
+                comparedKeyPaths: varying.map { family.keyPaths[$0] },
+                place: place
+            )
         }
     }
 
@@ -144,6 +178,7 @@ package final class BlockReads: ReadWatch {
                 prefetch: path.isEmpty ? nil : path.joined(separator: "."),
                 fetchedEntity: fetch?.entity ?? (path.isEmpty ? nil : entity),
                 predicate: fetch?.predicate?.shape,
+                comparedKeyPaths: [],
                 place: place
             )
         }

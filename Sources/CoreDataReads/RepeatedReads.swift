@@ -3,7 +3,7 @@ import Foundation
 import StrataLocks
 import Synchronization
 
-/// Reads of one kind that a block makes one by one, where one prefetch would do: the N+1 problem.
+/// Reads of one kind that a block makes one by one, where one prefetch or one fetch would do: the N+1 problem.
 ///
 /// ```swift
 /// RepeatedReadLog.handler = { reads in print(reads.entity, reads.prefetch ?? "", reads.place ?? "") }
@@ -13,9 +13,9 @@ import Synchronization
 public struct RepeatedReads: Sendable, CustomStringConvertible {
     /// The name of the context in messages.
     public let context: String
-    /// The number of objects that were read by then.
+    /// The number of objects that were read by then, or of fetches.
     public let count: Int
-    /// The entity of the objects; for a to-many relationship the entity that has it.
+    /// The entity of the objects or fetches; for a to-many relationship the entity that has it.
     public let entity: String
     /// The to-many relationship whose members were read; `nil` if rows of objects were.
     public let relationship: String?
@@ -29,11 +29,16 @@ public struct RepeatedReads: Sendable, CustomStringConvertible {
     public let fetchedEntity: String?
     /// The predicate of that fetch, with `?` for every value; `nil` if it has none, or was not made in this block.
     public let predicate: String?
+    /// The properties that each of these fetches has compared with other values; empty if the reads were no fetches.
+    ///
+    /// One fetch with `IN`, in place of `==`, would find the same objects.
+    public let comparedKeyPaths: [String]
     /// The file and the line of the program that made the last read; `nil` in a release build, and if it is not known.
     public let place: String?
 
     /// The reads and the advice as one line of a log.
     public var description: String {
+        if !comparedKeyPaths.isEmpty { return descriptionOfFetches }
         let what =
             relationship.map { "the members of \(entity).\($0) of \(count) objects" } ?? "\(count) objects of \(entity)"
         var text = "CoreData: repeated reads in \(context): \(what) were read one by one"
@@ -50,14 +55,23 @@ public struct RepeatedReads: Sendable, CustomStringConvertible {
         }
         return text + ". On the \(request), set relationshipKeyPathsForPrefetching = [\"\(prefetch)\"]."
     }
+
+    private var descriptionOfFetches: String {
+        let request = entity + (predicate.map { " where \($0)" } ?? "")
+        var text = "CoreData: repeated reads in \(context): \(count) fetches of \(request) were made one by one"
+        if let place { text += ", the last at \(place)" }
+        let conditions = comparedKeyPaths.map { "\($0) IN ?" }.joined(separator: " and ")
+        return text + ". Fetch these objects together before you look for each, with \(conditions)."
+    }
 }
 
-/// The log of reads that a block makes one by one, and that one prefetch could make together.
+/// The log of reads that a block makes one by one, and that one prefetch or one fetch could make together.
 ///
 /// In a debug build all blocks of `perform` and of actors are watched, otherwise one in 64. The log counts the objects
 /// whose fault, or whose to-many relationship, a block reads from a store because of a property that is accessed. Reads
 /// from the row cache, prefetches, batches of a fetch, saves and merges do not count. Each entity, and each to-many
-/// relationship, is reported once for each block. The coordinator's ``NSPersistentStoreCoordinator/instrument``
+/// relationship, is reported once for each block. It also counts the fetches of an entity that differ only in the values
+/// for which they compare properties for equality, as in a loop that looks for one object after the other. The coordinator's ``NSPersistentStoreCoordinator/instrument``
 /// receives an event of the kind ``CoreDataEvent/Kind/repeatedReads`` as well.
 ///
 /// `STRATA_REPEATED_READS` in the environment is the ``threshold``; 0 turns the log off. Any thread may use it.

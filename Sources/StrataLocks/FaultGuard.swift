@@ -39,6 +39,9 @@ public struct FaultGuard: Equatable, Sendable {
     /// A file into which the contents of another store have come is refused (SQLite).
     @inlinable public static var storeCheck: Self { named("no-store-check") }
 
+    /// A worker ends a job only if no other worker has taken it.
+    @inlinable public static var jobCheck: Self { named("no-job-check") }
+
     // The guards of the engine for PostgreSQL.
 
     /// Savers lock rows in the order of their keys.
@@ -82,8 +85,9 @@ public struct FaultGuard: Equatable, Sendable {
         [
             .versionCheck, .batchInvalidation, .mergeDelivery, .migrationTransaction, .migrationCheck,
             .doubtResolution, .failedReadGuard, .filePlaceCheck, .lossCheck, .revivalCheck, .doubtAsking,
-            .numberCheck, .restorationMark, .storeCheck, .lockOrder, .relianceLock, .targetCheck, .versionMarks,
-            .runCheck, .keyBlocks, .numberingLock, .changeWatching, .wakeUp, .cancelSettling, .commonSnapshot,
+            .numberCheck, .restorationMark, .storeCheck, .jobCheck, .lockOrder, .relianceLock, .targetCheck,
+            .versionMarks, .runCheck, .keyBlocks, .numberingLock, .changeWatching, .wakeUp, .cancelSettling,
+            .commonSnapshot,
             .replicaWait, .publicationOrder,
         ]
     }

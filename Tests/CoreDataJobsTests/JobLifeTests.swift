@@ -525,3 +525,49 @@ struct JobLifeTests {
         expectEqual(JobBackoff.constant(.seconds(5)).wait(after: 9, chance: 1), 5)
     }
 }
+
+/// Runs a step at the first fault that one context reads from the store.
+private final class FaultStep: CoreDataInstrument {
+    private let step: Shared<(@Sendable () throws -> Void)?>
+    private let context: String
+
+    init(in context: String, _ step: @escaping @Sendable () throws -> Void) {
+        self.context = context
+        self.step = Shared(step)
+    }
+
+    func record(_ event: CoreDataEvent) {
+        guard event.kind == .fault, event.context == context, let step = step.current else { return }
+        self.step.update { $0 = nil }
+        do { try step() } catch { expect(Bool(false), "\(error)") }
+    }
+}
+
+@Suite("Jobs that are deleted")
+struct DeletedJobTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a job whose row goes while its worker ends it is lost, and nothing of the handler is saved`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let worker = jobs.worker()
+        worker.handle(Write.self) { run in
+            try await run.perform { context in Note(context: context).text = run.job.text }
+            // The worker reads the row of the job, which is gone when it looks at the state.
+            jobs.stack.coolDown()
+            jobs.stack.coordinator.instrument = FaultStep(in: "one run") {
+                let context = jobs.stack.context()
+                try context.performAndWait {
+                    for job in try context.fetch(QueuedJob.request()) { context.delete(job) }
+                    try context.save()
+                }
+            }
+        }
+        var lost = JobCounts()
+        lost.lost = 1
+        try await expectEqual(worker.drain(), lost)
+        try expectEqual(jobs.notes(), [])
+        try expectEqual(jobs.jobs(), [])
+    }
+}

@@ -77,6 +77,20 @@ public struct CoreDataEvent: Sendable {
         case migration
         /// A commit has copied the write-ahead log into the file.
         case checkpoint
+        /// A worker has begun a job; the duration is the time since the job was due.
+        case jobWait
+        /// A job is done; the duration of this event and of those below is the time since the worker has taken the job.
+        case jobDone
+        /// An attempt of a job has failed, and another one follows.
+        case jobRetry
+        /// A job has failed for good.
+        case jobFailure
+        /// A worker has cancelled a job.
+        case jobCancellation
+        /// A worker has put a job off or given it back, and the attempt does not count.
+        case jobPostponement
+        /// A worker has lost a job before its end: the lease had ended, or the job was deleted. Nothing of its context was saved.
+        case jobLoss
     }
 
     /// The kind of the operation.
@@ -88,10 +102,13 @@ public struct CoreDataEvent: Sendable {
     /// The number of rows or objects; see ``Kind``.
     public let rows: Int
     /// The ``NSManagedObjectContext/name`` of the context; `nil` if it has none, or no context is involved.
+    ///
+    /// For a job it is the name of the worker.
     public let context: String?
     /// The entity, if there is one; for a fault of a to-many relationship the name of the relationship.
     ///
-    /// For repeated reads it is the entity and the relationship that would be prefetched, as in `Venue.city`.
+    /// For repeated reads it is the entity and the relationship that would be prefetched, as in `Venue.city`. For a job it is
+    /// the name of the job's type.
     public var entity: String? { texts?.entity ?? layout?.takeUnretainedValue().name }
     /// The last SQL statement of a fetch, with `?` (PostgreSQL: `$1`) for every value; `nil` if no SQL store was read.
     public var statement: String? { texts?.statement }
@@ -99,7 +116,8 @@ public struct CoreDataEvent: Sendable {
     public var store: String? { texts?.store }
     /// The code of the error that ended the operation; `nil` if it succeeded.
     ///
-    /// A conflict that a merge policy throws has the code 133020 or 133021.
+    /// A conflict that a merge policy throws has the code 133020 or 133021. For a job it is the code of the error that the
+    /// handler has thrown.
     public let errorCode: Int?
 
     /// Makes an event, for tests of an instrument.

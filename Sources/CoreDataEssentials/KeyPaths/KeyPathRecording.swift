@@ -116,7 +116,11 @@ final class KeyPathRecording: @unchecked Sendable {
     ///
     /// Only the key path's next step uses it.
     static func placeholder<Value: RawRepresentable>(_ type: Value.Type) -> Value? {
-        guard current != nil else { return nil }
+        current == nil ? nil : anyCase(Value.self)
+    }
+
+    /// Some case of an enumeration: the first one if it lists them.
+    static func anyCase<Value: RawRepresentable>(_ type: Value.Type) -> Value? {
         if let iterable = type as? any CaseIterable.Type { return firstCase(iterable) as? Value }
         guard _isPOD(type) else { return nil }
         // The bits of an enumeration without associated values are the number of its case, and case 0 exists.

@@ -63,7 +63,8 @@ extension Optional: ManagedPropertyValue where Wrapped: ManagedScalar {
 extension NSManagedObject {
     /// Reads an enumeration; no value reads as the raw value zero.
     ///
-    /// A raw value that is not a case stops the program, since the property cannot be nil.
+    /// A raw value that is not a case stops the program, since the property cannot be nil. If the row is gone or cannot be
+    /// read, then the property shows the default of the model, or the first case.
     ///
     /// - Parameter property: The property that the macro has made.
     /// - Returns: The case.
@@ -74,16 +75,24 @@ extension NSManagedObject {
         return Value(rawValue: raw) ?? placeholder(raw, property)
     }
 
-    /// The value for a raw value that is not a case, while a key path is being recorded.
+    /// The value for a raw value that is not a case: while a key path is being recorded, and if there is no row to read.
     @usableFromInline
     final func placeholder<Value: RawRepresentable>(
         _ raw: Value.RawValue,
         _ property: borrowing ManagedProperty<Value>
     ) -> Value {
         if let placeholder = KeyPathRecording.placeholder(Value.self) { return placeholder }
+        // An object without a row has zero values, and so has a fault whose read has failed (see `FailedReads`).
+        if isWithoutRow || flags.contains(.fault), let value = unreadCase(property) { return value }
         fatalError(
             "CoreData: property \"\(property.untyped.name)\" of \(entity.name ?? "") holds \(raw), which is no case of \(Value.self). Declare it as \(Value.self)? or give it a default in the model."
         )
+    }
+
+    /// The case that an enumeration shows without a row: the default of the model, or the first case.
+    private final func unreadCase<Value: RawRepresentable>(_ property: borrowing ManagedProperty<Value>) -> Value? {
+        let standard = entity.attributesByName[property.untyped.name]?.defaultValue as? Value.RawValue
+        return standard.flatMap { Value(rawValue: $0) } ?? KeyPathRecording.anyCase(Value.self)
     }
 
     /// Writes an enumeration by its raw value.

@@ -67,6 +67,7 @@ enum ChildRoles {
     static func run(_ arguments: [String]) throws -> Never {
         switch arguments.first {
         case "crash": try CrashChild.run(Array(arguments.dropFirst()))
+        case "jobs": try JobsChild.run(Array(arguments.dropFirst()))
         case "migration": try CrashMigration.run(Array(arguments.dropFirst()))
         case "race": try MigrationRace.child(Array(arguments.dropFirst()))
         case "ring": try IllegalRing.run(Array(arguments.dropFirst()))

@@ -187,14 +187,16 @@ final class Run: Sendable {
     /// - Parameters:
     ///   - moment: A name for the moment, which findings begin with.
     ///   - url: The file, which is alone in its folder; the run's own if `nil`.
+    ///   - model: The model of the store.
     /// - Throws: If the folder or the file cannot be read.
-    func audit(_ moment: String = "audit", of url: URL? = nil) throws {
+    func audit(_ moment: String = "audit", of url: URL? = nil, model: NSManagedObjectModel = StressModel.shared) throws
+    {
         guard kind != .memory else { return }
         watchdog.beat(-1, "checking a store")
         defer { watchdog.leave(-1) }
         let url = url ?? storeURL
         guard kind == .sqlite else {
-            let problems = try DatabasePlace.problems(at: kind.place(url), StressModel.shared)
+            let problems = try DatabasePlace.problems(at: kind.place(url), model)
             for problem in problems { find("\(moment): \(problem)") }
             return
         }
@@ -203,7 +205,7 @@ final class Run: Sendable {
         for name in rest where name.hasSuffix("-wal") || name.hasSuffix("-journal") {
             find("\(moment): \(name) is left behind by a store that was closed")
         }
-        for problem in try StoreVerifier(storeURL: url, model: StressModel.shared).problems() {
+        for problem in try StoreVerifier(storeURL: url, model: model).problems() {
             find("\(moment): \(problem)")
         }
     }

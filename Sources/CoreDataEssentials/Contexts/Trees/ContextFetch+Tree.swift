@@ -15,10 +15,13 @@ extension ContextFetch {
             let stores = try stores.map { try parent.seen($0) }
             let quiet = QuietReads(parent)
             defer { quiet.end() }
+            var announced = FetchSpecification()
+            // The plan has the condition. This is for those who watch reads.
+            announced.predicate = specification.predicate
             return try body(
                 ContextFetch(
                     context: parent,
-                    specification: FetchSpecification(),
+                    specification: announced,
                     plan: plan,
                     stores: stores,
                     prepared: prepared,
