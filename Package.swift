@@ -286,7 +286,7 @@ let package = Package(
         .target(name: "LoadFigures", path: "StressTests/figures"),
         .executableTarget(
             name: "bench",
-            dependencies: ["CoreData", "CStrataSQLite", "JobQueue", "LoadFigures"],
+            dependencies: ["CoreData", "CStrataSQLite", "JobQueue", "LoadFigures", "SwiftData"],
             path: "StressTests/bench"
         ),
         .executableTarget(

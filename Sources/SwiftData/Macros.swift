@@ -33,7 +33,8 @@
     named(access),
     named(withMutation),
     named(_$Root),
-    named(_$isJoined)
+    named(_$isJoined),
+    named(_$link)
 )
 @attached(memberAttribute)
 @attached(extension, conformances: Observable, PersistentModel, Sendable)
@@ -105,7 +106,7 @@ public macro ModelActor() = #externalMacro(module: "StrataMacros", type: "ModelA
 
 /// Writes the accessors of a stored property of a model. ``Model()`` adds it.
 @attached(accessor, names: named(init), named(get), named(set))
-@attached(peer, names: prefixed(_))
+@attached(peer, names: prefixed(_), prefixed(_$place_), prefixed(_$key_))
 public macro _PersistedProperty() = #externalMacro(module: "StrataMacros", type: "PersistedPropertyMacro")
 
 /// Writes the accessors of a transformable property of a model. ``Model()`` adds it.

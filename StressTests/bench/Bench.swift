@@ -36,6 +36,11 @@ enum Bench {
             print(try side.bytesPerObject(in: options.folder, scale: Scale(venues: options.rows)))
             return
         }
+        if let models = options.weighedModels {
+            let scale = Scale(venues: options.rows)
+            print(try ModelSide.bytesPerObject(in: options.folder, scale: scale, isRead: models == .read))
+            return
+        }
         if options.prepares { return try options.side.fill(options.folder, scale: options.scale) }
         if let workload = options.once {
             let isWarm = options.caches == .warm
@@ -47,6 +52,7 @@ enum Bench {
         if options.readsNorthwind { return try readNorthwind(options) }
         if !options.only.isEmpty { try compare(options) }
         if !options.concurrent.isEmpty { try compareCrews(options) }
+        if !options.models.isEmpty { try compareModels(options) }
     }
 
     private static func compare(_ options: BenchOptions) throws {
@@ -92,6 +98,14 @@ enum Bench {
         }
         print("\(options.rows) rows, \(options.seconds) s a run, medians of \(options.runs) runs")
         for line in ConcurrentBench.lines(outcomes) { print(line) }
+    }
+
+    private static func compareModels(_ options: BenchOptions) throws {
+        print("\(options.rows) rows, medians of \(options.runs) runs")
+        try ModelBench(options: options).run { figure in
+            print(figure.line)
+            if let path = options.json { try append(figure.json, to: path) }
+        }
     }
 
     private static func append(_ line: String, to path: String) throws {

@@ -9,7 +9,10 @@ struct ManagedScalarAccessExpansionTests {
         let request = ExpansionRequest.sample("ManagedScalarAccessMacro", role: "member", "extension Int {}")
         let source = try require(ManagedScalarAccessMacro.expand(request).source)
 
-        let names = ["managedRead", "managedWrite", "managedReadOptional", "managedWriteOptional"]
+        let names = [
+            "managedRead", "managedWrite", "managedReadOptional", "managedWriteOptional", "managedGlance",
+            "managedGlanceOptional", "managedGlanceWrite",
+        ]
         expect(
             source.split(separator: "public static func ").dropFirst().map { $0.prefix { $0 != "(" } }
                 == names.map { $0[...] }

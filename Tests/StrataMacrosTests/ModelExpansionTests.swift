@@ -19,6 +19,37 @@ struct ModelExpansionTests {
         expectEqual(expansion, Expansion(source: attribute))
     }
 
+    @Test func `accessors look a property up once, except inside of a generic type`() throws {
+        func expand(_ role: String, in surroundings: [String]) throws -> String {
+            let request = ExpansionRequest.sample(
+                "PersistedPropertyMacro",
+                role: role,
+                "var `in` = 1",
+                in: surroundings
+            )
+            return try require(PersistedPropertyMacro.expand(request, transformable: false).source)
+        }
+        let place = "nonisolated private static let _$place_in = SwiftData._PropertyPlace(\"in\")"
+        let peers = try expand("peer", in: ["class A"])
+        expect(peers.contains(place) && peers.contains("_$key_in = SwiftData._PropertyKey(\\A.`in`)"), "\(peers)")
+        let accessors = try expand("accessor", in: ["class A", "enum B"])
+        expect(accessors.contains("access(self, keyPath: Self._$key_in.path)"))
+        expect(accessors.contains("withMutation(of: self, keyPath: Self._$key_in.path)"))
+        expect(accessors.contains("self._getValue(forKey: \\.`in`, at: Self._$place_in, by: _$link) { _$link = $0 }"))
+        expect(accessors.contains("to: newValue, at: Self._$place_in, by: _$link) { _$link = $0 }"))
+        expect(try !expand("peer", in: ["class A", "enum B<T>"]).contains("_$place"))
+        expect(try expand("accessor", in: ["class A", "enum B<T>"]).contains("return self.getValue(forKey: \\.`in`)"))
+    }
+
+    @Test func `the link to the values follows the backing`() throws {
+        for (text, modifiers) in [("final class A { }", "public"), ("class A { }", "public final")] {
+            let source = try require(expand(text).source)
+            expect(source.contains("@exclusivity(unchecked) \(modifiers) var _$link = SwiftData._ModelLink()"))
+            expect(source.contains("didSet {\n        _$link = _$backingData._link"), "\(source)")
+            expect(source.contains("self.persistentBackingData = backingData\n    _$link = backingData._link"))
+        }
+    }
+
     @Test func `the schema lists stored properties with initial values and options, and groups`() throws {
         let source = try require(
             expand(

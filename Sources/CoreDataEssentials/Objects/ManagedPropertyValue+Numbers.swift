@@ -7,7 +7,7 @@ import StrataRows
 // MARK: - Int16
 
 @ManagedScalarAccess
-extension Int16: ManagedPropertyValue, ManagedScalar {
+extension Int16: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// An integer attribute of 16 bits, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.integer16AttributeType]) }
 }
@@ -27,7 +27,7 @@ extension Int16: WordValue {
 // MARK: - Int32
 
 @ManagedScalarAccess
-extension Int32: ManagedPropertyValue, ManagedScalar {
+extension Int32: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// An integer attribute of 32 bits, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.integer32AttributeType]) }
 }
@@ -47,7 +47,7 @@ extension Int32: WordValue {
 // MARK: - Int64
 
 @ManagedScalarAccess
-extension Int64: ManagedPropertyValue, ManagedScalar {
+extension Int64: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// An integer attribute of 64 bits, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.integer64AttributeType]) }
 }
@@ -67,7 +67,7 @@ extension Int64: WordValue {
 // MARK: - Int
 
 @ManagedScalarAccess
-extension Int: ManagedPropertyValue, ManagedScalar {
+extension Int: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// An integer attribute of any width, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind {
         .attribute([.integer64AttributeType, .integer32AttributeType, .integer16AttributeType])
@@ -91,7 +91,7 @@ extension Int: WordValue {
 // MARK: - Bool
 
 @ManagedScalarAccess
-extension Bool: ManagedPropertyValue, ManagedScalar {
+extension Bool: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A Boolean attribute, read as false if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.booleanAttributeType]) }
 }
@@ -111,7 +111,7 @@ extension Bool: WordValue {
 // MARK: - Double
 
 @ManagedScalarAccess
-extension Double: ManagedPropertyValue, ManagedScalar {
+extension Double: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A double attribute, read as 0 if there is no value; or a date attribute, as the seconds since 2001.
     public static var managedKind: ManagedValueKind { .attribute([.doubleAttributeType, .dateAttributeType]) }
 }
@@ -131,7 +131,7 @@ extension Double: WordValue {
 // MARK: - Float
 
 @ManagedScalarAccess
-extension Float: ManagedPropertyValue, ManagedScalar {
+extension Float: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A float attribute, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.floatAttributeType]) }
 }

@@ -6,7 +6,7 @@ import StrataRows
 // MARK: - String
 
 @ManagedScalarAccess
-extension String: ManagedPropertyValue, ManagedScalar {
+extension String: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A string attribute, read as "" if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.stringAttributeType]) }
 }
@@ -31,7 +31,7 @@ extension String: WordValue {
 // MARK: - Date
 
 @ManagedScalarAccess
-extension Date: ManagedPropertyValue, ManagedScalar {
+extension Date: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A date attribute, read as the reference date if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.dateAttributeType]) }
 }
@@ -53,13 +53,18 @@ extension Date: WordValue {
 // MARK: - Data
 
 @ManagedScalarAccess
-extension Data: ManagedPropertyValue, ManagedScalar {
+extension Data: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A binary attribute, read as empty data if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.binaryDataAttributeType]) }
 }
 
 extension Data: WordValue {
     static var absent: Data { Data() }
+
+    /// The program may have given a function that frees the bytes.
+    static var releasesCode: Bool {
+        @inline(__always) get { true }
+    }
 
     @inline(__always)
     static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
@@ -73,7 +78,7 @@ extension Data: WordValue {
 // MARK: - UUID
 
 @ManagedScalarAccess
-extension UUID: ManagedPropertyValue, ManagedScalar {
+extension UUID: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A UUID attribute, read as sixteen zero bytes if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.UUIDAttributeType]) }
 }
@@ -93,7 +98,7 @@ extension UUID: WordValue {
 // MARK: - Decimal
 
 @ManagedScalarAccess
-extension Decimal: ManagedPropertyValue, ManagedScalar {
+extension Decimal: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A decimal attribute, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.decimalAttributeType]) }
 }
@@ -113,7 +118,7 @@ extension Decimal: WordValue {
 // MARK: - URL
 
 @ManagedScalarAccess
-extension URL: ManagedPropertyValue, ManagedScalar {
+extension URL: ManagedPropertyValue, ManagedScalar, GlancedValue {
     /// A URI attribute, read as `file:///` if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.URIAttributeType]) }
 }

@@ -7,6 +7,9 @@
 @attached(
     member,
     names: named(managedRead),
+    named(managedGlance),
+    named(managedGlanceOptional),
+    named(managedGlanceWrite),
     named(managedWrite),
     named(managedReadOptional),
     named(managedWriteOptional)

@@ -28,6 +28,14 @@ final class ObjectClassCache: Sendable {
         }
     }
 
+    /// Makes the entity's objects of a class that the model does not name.
+    func makeObjects(of type: NSManagedObject.Type) {
+        state.withLock { state in
+            state.chosen = type
+            state.type = nil
+        }
+    }
+
     /// The class that the entity's objects are made of.
     ///
     /// It is the class that the model names, else that of the super-entity, else `NSManagedObject`.
@@ -94,6 +102,13 @@ extension NSEntityDescription {
         objectClass.registerClass(type, for: self)
         lastObjectType.store(number, ordering: .relaxed)
     }
+}
+
+extension NSEntityDescription {
+    /// Lets the objects of the entity be of a class of the layer above, whatever the model names.
+    ///
+    /// - Parameter type: The class.
+    package final func makeObjects(of type: NSManagedObject.Type) { objectClass.makeObjects(of: type) }
 }
 
 extension EntityLayout {

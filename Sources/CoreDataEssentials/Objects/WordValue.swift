@@ -5,6 +5,8 @@ import StrataRows
 protocol WordValue: ManagedScalar {
     /// The value of a property that is not optional if there is no stored value.
     static var absent: Self { get }
+    /// Whether the release of a value may run code of the program.
+    static var releasesCode: Bool { get }
     /// Loads the value at `word`, which is not null.
     static func load(_ row: UnsafeRow, _ word: Int) -> Self
     /// Stores a value at its place in a row that the object owns.
@@ -18,6 +20,10 @@ package func absentValue(of type: Any.Type) -> Any? {
 }
 
 extension WordValue {
+    static var releasesCode: Bool {
+        @inline(__always) get { false }
+    }
+
     /// Reads a property: two comparisons, a look at the null bit, and a load.
     ///
     /// The slow parts are in a separate function, so this one needs almost no stack.

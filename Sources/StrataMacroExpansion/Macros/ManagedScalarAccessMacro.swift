@@ -1,4 +1,4 @@
-/// `@ManagedScalarAccess`: the four functions by which typed accessors read and write a value in the words of a row.
+/// `@ManagedScalarAccess`: the functions by which typed accessors read and write a value in the words of a row.
 ///
 /// Only the framework itself uses it, on extensions of the types of attributes. The text is the same for all of them.
 enum ManagedScalarAccessMacro {
@@ -44,6 +44,34 @@ enum ManagedScalarAccessMacro {
             _ property: borrowing AnyManagedProperty
         ) {
             writeOptional(value, to: object, property: property)
+        }
+
+        /// The value, if a glance finds one that is not null.
+        @inline(__always)
+        public static func managedGlance(
+            _ link: Unmanaged<GlancedObject>,
+            _ property: borrowing AnyManagedProperty
+        ) -> Self? {
+            glance(at: link, property)
+        }
+
+        /// The value, or nil, if a glance finds one of them.
+        @inline(__always)
+        public static func managedGlanceOptional(
+            _ link: Unmanaged<GlancedObject>,
+            _ property: borrowing AnyManagedProperty
+        ) -> Self?? {
+            glanceOptional(at: link, property)
+        }
+
+        /// Sets the value, or removes it, if a glance can do that.
+        @inline(__always)
+        public static func managedGlanceWrite(
+            _ value: Self?,
+            _ link: Unmanaged<GlancedObject>,
+            _ property: borrowing AnyManagedProperty
+        ) -> Bool {
+            glanceWrite(value, at: link, property)
         }
         """
 }

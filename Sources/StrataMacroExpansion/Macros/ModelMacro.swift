@@ -49,7 +49,14 @@ enum ModelMacro {
         let root = declaration.isFinal ? "" : "\npublic typealias _$Root = \(name)\n"
         return """
             @SwiftData.Transient
-            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name).createBackingData()
+            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name).createBackingData() {
+                didSet {
+                    _$link = _$backingData._link
+                }
+            }
+
+            @SwiftData.Transient
+            @exclusivity(unchecked) public \(declaration.isFinal ? "" : "final ")var _$link = SwiftData._ModelLink()
             \(root)
             public var persistentBackingData: any SwiftData.BackingData<\(name)> {
                 @storageRestrictions(initializes: _$backingData)
@@ -69,6 +76,7 @@ enum ModelMacro {
             public \(required)init(backingData: any SwiftData.BackingData<\(name)>) {
             \(initialisations(of: declaration, from: "backingData"))
                 self.persistentBackingData = backingData
+                _$link = backingData._link
             \(constants(of: declaration, from: "backingData"))
             }
 
@@ -250,32 +258,65 @@ enum PersistedPropertyMacro {
         guard let property = ModelProperty(reading: &cursor) else {
             return Expansion(diagnostics: [Diagnostic("@Model does not understand this property.", at: cursor.range)])
         }
-        let name = property.name
+        let constants = transformable ? nil : Constants(of: property, in: request.surroundings)
         switch request.role {
         case "peer":
-            return Expansion(source: "@SwiftData.Transient\nprivate var _\(property.bareName): _SwiftDataNoType")
-        case "accessor":
-            let (get, set) =
-                transformable ? ("getTransformableValue", "setTransformableValue") : ("getValue", "setValue")
-            return Expansion(
-                source: """
-                    @storageRestrictions(accesses: _$backingData, initializes: _\(property.bareName))
-                    init(initialValue) {
-                        _$backingData.\(set)(forKey: \\.\(name), to: initialValue)
-                        _\(property.bareName) = _SwiftDataNoType()
-                    }
-                    get {
-                        _$observationRegistrar.access(self, keyPath: \\.\(name))
-                        return self.\(get)(forKey: \\.\(name))
-                    }
-                    set {
-                        _$observationRegistrar.withMutation(of: self, keyPath: \\.\(name)) {
-                            self.\(set)(forKey: \\.\(name), to: newValue)
-                        }
-                    }
-                    """
-            )
+            let storage = "@SwiftData.Transient\nprivate var _\(property.bareName): _SwiftDataNoType"
+            return Expansion(source: [storage, constants?.source].compactMap { $0 }.joined(separator: "\n\n"))
+        case "accessor": return Expansion(source: accessors(of: property, constants, transformable))
         default: return Expansion(diagnostics: [Diagnostic("The role '\(request.role)' is unknown.", at: 0..<0)])
+        }
+    }
+
+    private static func accessors(of property: ModelProperty, _ constants: Constants?, _ transformable: Bool) -> String
+    {
+        let (name, key) = (property.name, constants.map { "Self.\($0.key).path" } ?? "\\.\(property.name)")
+        let (get, set) = transformable ? ("getTransformableValue", "setTransformableValue") : ("getValue", "setValue")
+        let underscore = constants == nil ? "" : "_"
+        let end = constants.map { ", at: Self.\($0.place), by: _$link) { _$link = $0 }" } ?? ")"
+        return """
+            @storageRestrictions(accesses: _$backingData, initializes: _\(property.bareName))
+            init(initialValue) {
+                _$backingData.\(set)(forKey: \\.\(name), to: initialValue)
+                _\(property.bareName) = _SwiftDataNoType()
+            }
+            get {
+                _$observationRegistrar.access(self, keyPath: \(key))
+                return self.\(underscore)\(get)(forKey: \\.\(name)\(end)
+            }
+            set {
+                _$observationRegistrar.withMutation(of: self, keyPath: \(key)) {
+                    self.\(underscore)\(set)(forKey: \\.\(name), to: newValue\(end)
+                }
+            }
+            """
+    }
+
+    /// The constants of the class that the accessors of a property use, so that they neither look the property up nor make
+    /// its key path at each access.
+    private struct Constants {
+        let place: String
+        let key: String
+        let source: String
+
+        /// The constants; `nil` inside of a generic type, which has none.
+        init?(of property: ModelProperty, in surroundings: [String]) {
+            let headers = surroundings.map { source in
+                var cursor = Cursor(source)
+                return cursor.readHeader()
+            }
+            guard let name = headers.first??.name?.text, !headers.contains(where: { $0?.isGeneric == true }) else {
+                return nil
+            }
+            place = "_$place_\(property.bareName)"
+            key = "_$key_\(property.bareName)"
+            source = """
+                @SwiftData.Transient
+                nonisolated private static let \(place) = SwiftData._PropertyPlace("\(property.bareName)")
+
+                @SwiftData.Transient
+                nonisolated private static let \(key) = SwiftData._PropertyKey(\\\(name).\(property.name))
+                """
         }
     }
 }

@@ -16,13 +16,8 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     var savedTokens: [String: any HistoryToken] = [:]
 
     private weak var current: ModelContext?
-    /// The weakly held objects, by their managed objects.
-    private var models: [ObjectIdentifier: WeakModel] = [:]
-    private var purgeLimit = WorkSize.searchedObjects
-
-    private struct WeakModel {
-        weak var model: (any PersistentModel)?
-    }
+    /// The class of the object that was asked for last.
+    private var lastRecord: (entity: NSEntityDescription, record: ModelRecord)?
 
     init(_ container: ModelContainer) {
         self.container = container
@@ -57,32 +52,41 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     /// The model object of a managed object if the program or an unsaved change holds it.
     func registeredModel(of object: NSManagedObject) -> (any PersistentModel)? {
-        guard let model = models[ObjectIdentifier(object)]?.model, model.backing.object === object else { return nil }
+        guard let model = latestModel(of: object), model.backing.object === object else { return nil }
         return model
+    }
+
+    /// The model object that a managed object has or had, if it lives.
+    private func latestModel(of object: NSManagedObject) -> (any PersistentModel)? {
+        modelObject(object).model.map { record(of: object).asModel($0) }
+    }
+
+    private func modelObject(_ object: NSManagedObject) -> ModelObject {
+        guard let object = object as? ModelObject else {
+            fatalError("SwiftData: an object of \(object.entity.name ?? "") has the class \(type(of: object)).")
+        }
+        return object
     }
 
     /// The model object of a managed object: the one that exists, or a new one.
     func model(of object: NSManagedObject) -> any PersistentModel {
         if let model = registeredModel(of: object) { return model }
-        guard let record = object.entity.name.flatMap({ container.schema.records[$0] }) else {
-            fatalError("SwiftData: the schema has no class for the entity \(object.entity.name ?? "").")
-        }
-        func make<Model: PersistentModel>(_ type: Model.Type) -> any PersistentModel {
-            let backing = ModelBacking<Model>(object: object, managed: self)
-            let model = Model(backingData: backing)
-            backing.serve(model)
-            return model
-        }
-        let model = make(record.type)
+        let record = record(of: object)
+        let model = record.make(object, self, record)
         register(model, object)
         return model
     }
 
-    func register(_ model: any PersistentModel, _ object: NSManagedObject) {
-        models[ObjectIdentifier(object)] = WeakModel(model: model)
-        guard models.count > purgeLimit else { return }
-        models = models.filter { $0.value.model != nil }
-        purgeLimit = max(WorkSize.searchedObjects, models.count * 2)
+    func register(_ model: any PersistentModel, _ object: NSManagedObject) { modelObject(object).model = model }
+
+    private func record(of object: NSManagedObject) -> ModelRecord {
+        let entity = object.entity
+        if let lastRecord, lastRecord.entity === entity { return lastRecord.record }
+        guard let record = entity.name.flatMap({ container.schema.records[$0] }) else {
+            fatalError("SwiftData: the schema has no class for the entity \(entity.name ?? "").")
+        }
+        lastRecord = (entity, record)
+        return record
     }
 
     // MARK: - Undo
@@ -101,7 +105,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
             }
             for object in insertedObjects.union(updatedObjects).union(deletedObjects) {
                 // The model object that an earlier step or a save has taken out comes back with its managed object.
-                if let model = models[ObjectIdentifier(object)]?.model { model.backing.reattach(object, in: self) }
+                latestModel(of: object)?.backing.reattach(object, in: self)
             }
             modelContext.holdChanged()
             observers.values?.report()

@@ -168,6 +168,14 @@ public final class ModelContainer: Sendable, Equatable {
         self.identifiers = identifiers
         hasSnapshotStores = !custom.isEmpty
         self.custom = Locked(custom)
+        makeModelObjects()
+    }
+
+    /// Lets the contexts make managed objects that know their model objects.
+    private func makeModelObjects() {
+        for entity in model.entities + coordinator.managedObjectModel.entities {
+            entity.makeObjects(of: ModelObject.self)
+        }
     }
 
     /// The container of a store that is being migrated.
@@ -181,6 +189,7 @@ public final class ModelContainer: Sendable, Equatable {
         identifiers = []
         hasSnapshotStores = false
         custom = Locked([])
+        makeModelObjects()
     }
 
     private static func check(_ stores: [any DataStoreConfiguration], _ schema: Schema) throws {

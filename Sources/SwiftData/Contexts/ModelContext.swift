@@ -40,11 +40,22 @@ public final class ModelContext: Equatable, SendableMetatype {
 
     /// Holds exactly the objects with changes.
     func holdChanged() {
-        changed = [:]
+        letGoOfChanged()
         for object in managed.insertedObjects.union(managed.updatedObjects).union(managed.deletedObjects) {
             changed[ObjectIdentifier(object)] = managed.registeredModel(of: object)
         }
         if !changed.isEmpty { scheduleSave() }
+    }
+
+    /// Lets go of the objects that had changes.
+    private func letGoOfChanged() {
+        awaitChanges()
+        changed = [:]
+    }
+
+    /// Wants to know of the next change of each object.
+    private func awaitChanges() {
+        for model in changed.values { model.backing.isKnownAsChanged = false }
     }
 
     /// Whether changes are saved without a call.
@@ -52,7 +63,12 @@ public final class ModelContext: Equatable, SendableMetatype {
     /// The main context saves after the job that made the first change.
     public var autosaveEnabled: Bool {
         get { managed.autosaveEnabled }
-        set { managed.autosaveEnabled = newValue }
+        set {
+            onQueue {
+                managed.autosaveEnabled = newValue
+                awaitChanges()
+            }
+        }
     }
 
     /// The author, whom the history names.
@@ -118,7 +134,7 @@ public final class ModelContext: Equatable, SendableMetatype {
     public func delete<Model: PersistentModel>(_ model: Model) {
         onQueue {
             guard let object = model.backing.object else { return }
-            precondition(model.backing.context === self, Self.foreign(model))
+            precondition(model.backing.modelContext === self, Self.foreign(model))
             if object.isInserted {
                 // There is no row to delete. The object is as it was before its insertion.
                 model.backing.keepValues()
@@ -161,7 +177,7 @@ public final class ModelContext: Equatable, SendableMetatype {
             for model in new { model.backing.keepValues() }
             managed.rollback()
             for model in new { model.backing.detach() }
-            changed = [:]
+            letGoOfChanged()
             endKeeping()
         }
     }
@@ -202,7 +218,7 @@ public final class ModelContext: Equatable, SendableMetatype {
             try managed.save()
             for model in ended { model.backing.detach() }
             for claim in claims where claim.object.objectID.isTemporaryID { try managed.settle(claim) }
-            changed = [:]
+            letGoOfChanged()
             endKeeping()
             NotificationCenter.default.post(
                 name: Self.didSave,
@@ -302,7 +318,7 @@ public final class ModelContext: Equatable, SendableMetatype {
     func adopt(_ model: any PersistentModel) -> NSManagedObject {
         let backing = model.backing
         if let object = backing.object {
-            precondition(backing.context === self, Self.foreign(model))
+            precondition(backing.modelContext === self, Self.foreign(model))
             if object.isDeleted { managed.insert(object) }
             return object
         }
@@ -311,8 +327,8 @@ public final class ModelContext: Equatable, SendableMetatype {
             fatalError("SwiftData: \(type(of: model)) is not in the schema of this container.")
         }
         if let problem = container.schema.mismatch(of: type(of: model)) { fatalError("SwiftData: \(problem)") }
-        let object = NSManagedObject(entity: entity, insertInto: managed)
-        backing.attach(object, in: managed, as: model)
+        let object = ModelObject(entity: entity, insertInto: managed)
+        backing.attach(object, in: managed)
         managed.register(model, object)
         changed[ObjectIdentifier(object)] = model
         scheduleSave()
@@ -322,7 +338,7 @@ public final class ModelContext: Equatable, SendableMetatype {
             return object
         }
         arriving = [model]
-        while let next = arriving?.popLast() { next.backing.transferValues() }
+        while let next = arriving?.popLast() { next.backing.transferValues(of: next) }
         arriving = nil
         return object
     }
@@ -332,11 +348,14 @@ public final class ModelContext: Equatable, SendableMetatype {
     }
 
     /// Runs a change of an object, which lives until the change is saved.
-    func change(_ object: NSManagedObject, _ model: (any PersistentModel)?, _ body: () -> Void) {
+    func change(_ state: ModelState, _ object: NSManagedObject, _ body: () -> Void) {
         onQueue {
+            let model = managed.registeredModel(of: object)
             if let model { changed[ObjectIdentifier(object)] = model }
             body()
             scheduleSave()
+            // Further writes need no notice until the context lets go of the object.
+            state.isKnownAsChanged = model != nil
         }
     }
 
@@ -356,6 +375,7 @@ public final class ModelContext: Equatable, SendableMetatype {
     private func saveBySchedule() -> Bool {
         onQueue {
             isSaveScheduled = false
+            awaitChanges()
             guard autosaveEnabled else { return true }
             do {
                 try save()

@@ -19,6 +19,9 @@ public protocol BackingData<Model> {
     /// Data that custom stores may keep with the values.
     var metadata: Any { get set }
 
+    /// The way by which accessors read and write the values; it leads nowhere by default.
+    var _link: _ModelLink { get }
+
     /// The value of an attribute.
     ///
     /// - Parameter key: The key path of the property.
@@ -95,6 +98,9 @@ public protocol BackingData<Model> {
 }
 
 extension BackingData {
+    /// A link that leads nowhere, so that accessors call `getValue(forKey:)` and `setValue(forKey:to:)`.
+    public var _link: _ModelLink { _ModelLink() }
+
     /// The same values for the accessors of the class itself, of a backing that its superclass was given.
     ///
     /// The initialiser that ``Model()`` writes for a subclass uses it.
@@ -122,7 +128,7 @@ extension BackingData {
     public func _joined<SuperClass: PersistentModel>(with above: any BackingData<SuperClass>)
         -> any BackingData<SuperClass>
     {
-        guard let own = self as? any AnyModelBacking, let other = above as? any AnyModelBacking else {
+        guard let own = self as? ModelState, let other = above as? ModelState else {
             fatalError("SwiftData: \(Model.self) has a backing that was not made by this library.")
         }
         own.takeValues(of: other)

@@ -1,119 +1,104 @@
 import CoreData
 import Foundation
 
-/// The part of a backing that does not depend on the class.
-protocol AnyModelBacking: AnyObject {
-    var context: ModelContext? { get }
-    var object: NSManagedObject? { get }
-    var identifier: PersistentIdentifier { get }
-    /// Whether it has an object of a context, or has had a saved one.
-    var isKnownToContexts: Bool { get }
-    var hasChanges: Bool { get }
-    var isDeleted: Bool { get }
+/// The values of a model object without the types of its class: in memory without a context, in a managed object with
+/// one.
+class ModelState: GlancedObject {
+    final let record: ModelRecord
+    /// What only objects have that are in no context, or were in none; `nil` until it is needed.
+    private final var inMemory: ValuesInMemory?
+    /// Whether the model object is being made, so that its initial values are of no interest.
+    final var isBeingMade = false
 
-    /// The values without a context, by the names of the properties.
-    var values: [String: Any] { get }
+    init(_ record: ModelRecord) { self.record = record }
 
-    /// Takes the values of the part of a new object that its superclass describes.
-    func takeValues(of other: any AnyModelBacking)
+    /// The values of an object that a context has.
+    init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
+        self.record = record
+        super.init()
+        lead(to: object, of: managed)
+    }
 
-    /// Moves the values into an object of a context.
-    func attach(_ object: NSManagedObject, in managed: ManagedContext, as model: any PersistentModel)
+    /// The context of the object.
+    final var managed: ManagedContext? {
+        // No code leads it to an object of another context.
+        context.map { unsafeDowncast($0, to: ManagedContext.self) }
+    }
 
-    /// Reads and writes the values in another object of the context from now on.
-    func move(to object: NSManagedObject)
+    final var modelContext: ModelContext? { managed?.modelContext }
 
-    /// Copies the values that it had without a context into its object.
-    func transferValues()
-
-    /// Copies the loaded values out of its object, which is going to be gone.
-    func keepValues()
-
-    /// Leaves the context. The values are those that were kept.
-    func detach()
-
-    /// Reads and writes the values in the object that it has left, which is in the context again.
-    ///
-    /// Nothing happens if it has another object, or has left another one.
-    func reattach(_ object: NSManagedObject, in managed: ManagedContext)
-
-    /// Notes that the row of the object has gone, so that its values cannot be read.
-    func loseRow()
-}
-
-/// The values of a model object: in memory without a context, in a managed object with one.
-final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
-    private var managed: ManagedContext?
-    private(set) var object: NSManagedObject?
-    var context: ModelContext? { managed?.modelContext }
-    private weak var model: Model?
-    private let record = ModelRecord.of(Model.self)
     /// The values without a context, by the names of the properties; those of relationships are model objects.
-    private(set) var values: [String: Any] = [:]
-    private lazy var temporaryIdentifier = PersistentIdentifier.temporary(entityName: record.entityName)
-    /// The identifier of an object whose row is gone.
-    private var lastIdentifier: PersistentIdentifier?
-    /// The attributes that were not loaded when the object left its context; their values are unknown.
-    private var unloaded: Set<String> = []
-    private var hasLostRow = false
-    /// The object that it has left, which undo may bring back.
-    private weak var former: NSManagedObject?
+    final var values: [String: Any] { inMemory?.values ?? [:] }
 
-    var metadata: Any = ()
-
-    init(for modelType: Model.Type) {}
-
-    init(object: NSManagedObject, managed: ManagedContext) {
-        self.object = object
-        self.managed = managed
-        hasLostRow = object.isWithoutRow
+    /// The same, made if it is missing.
+    private final var writableInMemory: ValuesInMemory {
+        if let inMemory { return inMemory }
+        let made = ValuesInMemory()
+        inMemory = made
+        return made
     }
 
-    var persistentModelID: PersistentIdentifier? {
+    final var metadata: Any {
+        get { inMemory?.metadata ?? () }
+        set { writableInMemory.metadata = newValue }
+    }
+
+    // MARK: - Identity
+
+    final var persistentModelID: PersistentIdentifier? {
         get { identifier }
-        set { lastIdentifier = newValue }
+        set { writableInMemory.lastIdentifier = newValue }
     }
 
-    var identifier: PersistentIdentifier {
+    final var identifier: PersistentIdentifier {
         // The identifier of a new object stays the same from its creation to its first save.
         if let object {
             return object.objectID.isTemporaryID ? temporaryIdentifier : PersistentIdentifier(object.objectID)
         }
-        return lastIdentifier ?? temporaryIdentifier
+        return inMemory?.lastIdentifier ?? temporaryIdentifier
     }
 
-    var isKnownToContexts: Bool { object != nil || lastIdentifier != nil }
+    private final var temporaryIdentifier: PersistentIdentifier {
+        let inMemory = writableInMemory
+        if let known = inMemory.temporaryIdentifier { return known }
+        let identifier = PersistentIdentifier.temporary(entityName: record.entityName)
+        inMemory.temporaryIdentifier = identifier
+        return identifier
+    }
 
-    var hasChanges: Bool {
+    /// Whether it has an object of a context, or has had a saved one.
+    final var isKnownToContexts: Bool { object != nil || inMemory?.lastIdentifier != nil }
+
+    final var hasChanges: Bool {
         guard let object, let managed else { return false }
-        return managed.performAndWait { object.hasChanges }
+        return managed.performAtOnce { object.hasChanges }
     }
 
-    var isDeleted: Bool {
+    final var isDeleted: Bool {
         guard let object, let managed else { return false }
-        return managed.performAndWait { object.isDeleted }
+        return managed.performAtOnce { object.isDeleted }
     }
 
-    func attach(_ object: NSManagedObject, in managed: ManagedContext, as model: any PersistentModel) {
-        if let property = record.properties.first(where: { unloaded.contains($0.name) }) {
+    // MARK: - Entering and leaving contexts
+
+    /// Moves the values into an object of a context.
+    final func attach(_ object: NSManagedObject, in managed: ManagedContext) {
+        if let property = record.properties.first(where: { inMemory?.unloaded.contains($0.name) == true }) {
             stop(property, "cannot be inserted again, because its value was not loaded before its deletion")
         }
-        self.object = object
-        self.managed = managed
-        self.model = model as? Model
+        lead(to: object, of: managed)
     }
 
-    /// Notes the object that reads its values here.
-    func serve(_ model: Model) { self.model = model }
-
-    func transferValues() {
-        guard let object, let context else { return }
+    /// Copies the values that it had without a context into its object.
+    ///
+    /// - Parameter model: The model object, which has the values of constants.
+    final func transferValues(of model: any PersistentModel) {
+        guard let object, let context = modelContext else { return }
         let values = values
-        self.values = [:]
+        inMemory?.values = [:]
         for property in record.properties {
             // The value of a constant is in the model object itself.
-            guard let value = property.isConstant ? model.flatMap({ property.value(of: $0) }) : values[property.name]
-            else { continue }
+            guard let value = property.isConstant ? property.value(of: model) : values[property.name] else { continue }
             switch property.kind {
             case .attribute:
                 object.setValue(stored(value, property), forKey: property.name)
@@ -129,90 +114,118 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         }
     }
 
-    func takeValues(of other: any AnyModelBacking) { values.merge(other.values) { own, _ in own } }
+    /// Takes the values of the part of a new object that its superclass describes.
+    final func takeValues(of other: ModelState) {
+        guard !other.values.isEmpty else { return }
+        writableInMemory.values.merge(other.values) { own, _ in own }
+    }
 
-    func move(to object: NSManagedObject) { self.object = object }
+    /// Reads and writes the values in another object of the context from now on.
+    final func move(to object: NSManagedObject) { lead(to: object, of: context) }
 
-    func keepValues() {
+    /// Copies the loaded values out of its object, which is going to be gone.
+    final func keepValues() {
         guard let object else { return }
-        (values, unloaded) = ([:], [])
+        let inMemory = writableInMemory
+        (inMemory.values, inMemory.unloaded) = ([:], [])
         for property in record.properties where !property.isConstant {
             guard case .attribute = property.kind else { continue }
             if !object.isFault, !hasLostRow, let value = try? property.value(of: object) ?? property.absentValue {
-                values[property.name] = value
+                inMemory.values[property.name] = value
             } else {
-                unloaded.insert(property.name)
+                inMemory.unloaded.insert(property.name)
             }
         }
     }
 
-    func detach() {
+    /// Leaves the context, with the values that were kept.
+    final func detach() {
         guard let object else { return }
+        let inMemory = writableInMemory
         // An object in a custom store has an ID before its first save succeeds, but no permanent identifier.
         let last = PersistentIdentifier(object.objectID)
-        if !last.isTemporary { lastIdentifier = last }
-        former = managed?.undoManager == nil ? nil : object
-        self.object = nil
-        managed = nil
-        hasLostRow = false
+        if !last.isTemporary { inMemory.lastIdentifier = last }
+        inMemory.former = managed?.undoManager == nil ? nil : object
+        lead(to: nil, of: nil)
     }
 
-    func reattach(_ object: NSManagedObject, in managed: ManagedContext) {
-        guard self.object == nil, former === object else { return }
-        (values, unloaded, former) = ([:], [], nil)
-        self.object = object
-        self.managed = managed
+    /// Reads and writes the values in the object that it has left, which is in the context again.
+    ///
+    /// Nothing happens if it has another object, or has left another one.
+    final func reattach(_ object: NSManagedObject, in managed: ManagedContext) {
+        guard let inMemory, self.object == nil, inMemory.former === object else { return }
+        (inMemory.values, inMemory.unloaded, inMemory.former) = ([:], [], nil)
+        lead(to: object, of: managed)
     }
 
-    func loseRow() { hasLostRow = true }
+    /// Notes that the row of the object has gone, so that its values cannot be read.
+    final func loseRow() { hasLostRow = true }
 
     // MARK: - Reading
 
-    func getValue<Value: Decodable>(forKey key: KeyPath<Model, Value>) -> Value { attribute(key) }
-
-    func getValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value>) -> Value {
-        let property = record.property(key)
-        guard let value: Value = related(property) else { stop(property, "has no object, and is not optional") }
-        return value
+    /// Fills a fault.
+    ///
+    /// - Returns: Whether the object was a fault, and has its values now.
+    final func fillFault() -> Bool {
+        guard let object, let managed else { return false }
+        return managed.performAtOnce {
+            guard object.isFault, !hasLostRow else { return false }
+            object.willAccessValue(forKey: nil)
+            return !object.isFault && !object.isWithoutRow
+        }
     }
 
-    func getValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value?>) -> Value? {
-        related(record.property(key))
-    }
-
-    func getValue<Value, OtherModel>(forKey key: KeyPath<Model, Value>) -> Value
-    where Value: RelationshipCollection, OtherModel == Value.PersistentElement { collection(key) }
-
-    func getValue<Value, OtherModel>(forKey key: KeyPath<Model, Value>) -> Value
-    where Value: Decodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement { collection(key) }
-
-    func getTransformableValue<Value>(forKey key: KeyPath<Model, Value>) -> Value { attribute(key) }
-
-    private func attribute<Value>(_ key: KeyPath<Model, Value>) -> Value {
-        let property = record.property(key)
-        let value: Any?
-        if let object, let managed {
-            value = managed.performAndWait {
-                do {
-                    return try reading(property, object) { try property.value(of: object) }
-                } catch {
-                    stop(property, "cannot be read: \(error)")
-                }
+    /// The value of an attribute; `nil` for none.
+    final func value(of property: ModelProperty) -> Any? {
+        guard let object, let managed else {
+            guard let inMemory else { return nil }
+            if inMemory.unloaded.contains(property.name) {
+                stop(property, "was not loaded before its object was deleted")
             }
-        } else {
-            if unloaded.contains(property.name) { stop(property, "was not loaded before its object was deleted") }
-            value = values[property.name]
+            return inMemory.values[property.name]
         }
-        if let value {
-            if let value = value as? Value { return value }
-        } else if let none = property.absentValue as? Value {
-            return none
+        return managed.performAtOnce {
+            do {
+                return try reading(property, object) { try property.value(of: object) }
+            } catch {
+                stop(property, "cannot be read: \(error)")
+            }
         }
-        stop(property, "has no value of type \(Value.self)")
+    }
+
+    /// The object of a to-one relationship.
+    final func related(_ property: ModelProperty) -> (any PersistentModel)? {
+        guard let object, let managed else { return values[property.name] as? any PersistentModel }
+        return managed.performAtOnce {
+            let other = reading(property, object) { object.value(forKey: property.name) as? NSManagedObject }
+            return other.map { managed.model(of: $0) }
+        }
+    }
+
+    /// The object of an attached to-one relationship whose place is known; the outer `nil` if it has to be found by name.
+    final func related(at place: borrowing _PropertyPlace) -> (any PersistentModel)?? {
+        guard let object, let managed else { return nil }
+        func read() -> (any PersistentModel)?? {
+            guard !hasLostRow, !object.isFault, !object.isWithoutRow else { return nil }
+            let other = NSManagedObject.managedReadOptional(object, place.property.untyped)
+            return .some(other.map { managed.model(of: $0) })
+        }
+        return managed.performAtOnce { read() }
+    }
+
+    /// The objects of a to-many relationship, in the order of their identifiers.
+    final func members(_ property: ModelProperty) -> [any PersistentModel] {
+        guard let object, let managed else { return property.members(values[property.name] as Any) }
+        return managed.performAtOnce {
+            let objects =
+                reading(property, object) { object.value(forKey: property.name) as? Set<NSManagedObject> } ?? []
+            return objects.map { (PersistentIdentifier($0.objectID), $0) }.sorted { $0.0 < $1.0 }
+                .map { managed.model(of: $0.1) }
+        }
     }
 
     /// Reads, and stops the program if what was read is no value because the row has gone or could not be read.
-    private func reading<Result>(
+    private final func reading<Result>(
         _ property: ModelProperty,
         _ object: NSManagedObject,
         _ body: () throws -> Result
@@ -228,7 +241,40 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         return result
     }
 
-    private func stored(_ value: Any, _ property: ModelProperty) -> Any? {
+    // MARK: - Writing
+
+    final func setAttribute(_ property: ModelProperty, _ newValue: Any) {
+        guard let object, let modelContext else {
+            let inMemory = writableInMemory
+            inMemory.values[property.name] = newValue
+            inMemory.unloaded.remove(property.name)
+            return
+        }
+        modelContext.change(self, object) { object.setValue(stored(newValue, property), forKey: property.name) }
+    }
+
+    final func setRelated(_ property: ModelProperty, _ newValue: (any PersistentModel)?) {
+        guard let object, let modelContext else {
+            writableInMemory.values[property.name] = newValue
+            return
+        }
+        modelContext.change(self, object) {
+            object.setValue(newValue.map { modelContext.adopt($0) }, forKey: property.name)
+        }
+    }
+
+    final func setMembers(_ property: ModelProperty, _ newValue: Any) {
+        guard let object, let modelContext else {
+            writableInMemory.values[property.name] = newValue
+            return
+        }
+        modelContext.change(self, object) {
+            let members = property.members(newValue).map { modelContext.adopt($0) }
+            object.setValue(Set(members), forKey: property.name)
+        }
+    }
+
+    private final func stored(_ value: Any, _ property: ModelProperty) -> Any? {
         guard case .attribute(let form) = property.kind else { return nil }
         do {
             return try form.stored(value)
@@ -237,27 +283,69 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
         }
     }
 
-    private func related<Value: PersistentModel>(_ property: ModelProperty) -> Value? {
-        guard let object, let managed else { return values[property.name] as? Value }
-        return managed.performAndWait {
-            let other = reading(property, object) { object.value(forKey: property.name) as? NSManagedObject }
-            return other.flatMap { managed.model(of: $0) as? Value }
+    final func stop(_ property: ModelProperty, _ problem: String) -> Never {
+        fatalError("SwiftData: \(record.type).\(property.name) \(problem) (\(identifier)).")
+    }
+}
+
+/// What a model object has that is in no context, or was in none.
+private final class ValuesInMemory {
+    var values: [String: Any] = [:]
+    var temporaryIdentifier: PersistentIdentifier?
+    /// The identifier of an object whose row is gone.
+    var lastIdentifier: PersistentIdentifier?
+    /// The attributes that were not loaded when the object left its context; their values are unknown.
+    var unloaded: Set<String> = []
+    /// The object that it has left, which undo may bring back.
+    weak var former: NSManagedObject?
+    var metadata: Any = ()
+}
+
+/// The values of an object of a model class.
+final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
+    init(for modelType: Model.Type) { super.init(ModelRecord.of(Model.self)) }
+
+    override init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
+        super.init(record, object: object, managed: managed)
+    }
+
+    var _link: _ModelLink { _ModelLink(self) }
+
+    // MARK: - Reading
+
+    func getValue<Value: Decodable>(forKey key: KeyPath<Model, Value>) -> Value { attribute(key) }
+
+    func getValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value>) -> Value {
+        let property = record.property(key)
+        guard let value = related(property) as? Value else { stop(property, "has no object, and is not optional") }
+        return value
+    }
+
+    func getValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value?>) -> Value? {
+        related(record.property(key)) as? Value
+    }
+
+    func getValue<Value, OtherModel>(forKey key: KeyPath<Model, Value>) -> Value
+    where Value: RelationshipCollection, OtherModel == Value.PersistentElement { collection(key) }
+
+    func getValue<Value, OtherModel>(forKey key: KeyPath<Model, Value>) -> Value
+    where Value: Decodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement { collection(key) }
+
+    func getTransformableValue<Value>(forKey key: KeyPath<Model, Value>) -> Value { attribute(key) }
+
+    private func attribute<Value>(_ key: KeyPath<Model, Value>) -> Value {
+        let property = record.property(key)
+        if let value = value(of: property) {
+            if let value = value as? Value { return value }
+        } else if let none = property.absentValue as? Value {
+            return none
         }
+        stop(property, "has no value of type \(Value.self)")
     }
 
     private func collection<Value: RelationshipCollection>(_ key: KeyPath<Model, Value>) -> Value {
         let property = record.property(key)
-        let members: [Value.PersistentElement]
-        if let object, let managed {
-            members = managed.performAndWait {
-                let objects =
-                    reading(property, object) { object.value(forKey: property.name) as? Set<NSManagedObject> } ?? []
-                return objects.map { (PersistentIdentifier($0.objectID), $0) }.sorted { $0.0 < $1.0 }
-                    .compactMap { managed.model(of: $0.1) as? Value.PersistentElement }
-            }
-        } else {
-            members = property.members(values[property.name] as Any).compactMap { $0 as? Value.PersistentElement }
-        }
+        let members = members(property).compactMap { $0 as? Value.PersistentElement }
         guard let value = members as? Value else { stop(property, "is a collection of type \(Value.self)") }
         return value
     }
@@ -265,60 +353,28 @@ final class ModelBacking<Model: PersistentModel>: BackingData, AnyModelBacking {
     // MARK: - Writing
 
     func setValue<Value: Encodable>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
-        setAttribute(key, newValue)
+        if !isBeingMade { setAttribute(record.property(key), newValue) }
     }
 
     func setValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
-        setRelated(record.property(key), newValue)
+        if !isBeingMade { setRelated(record.property(key), newValue) }
     }
 
     func setValue<Value: PersistentModel>(forKey key: KeyPath<Model, Value?>, to newValue: Value?) {
-        setRelated(record.property(key), newValue)
+        if !isBeingMade { setRelated(record.property(key), newValue) }
     }
 
     func setValue<Value, OtherModel>(forKey key: KeyPath<Model, Value>, to newValue: Value)
-    where Value: RelationshipCollection, OtherModel == Value.PersistentElement { setCollection(key, newValue) }
+    where Value: RelationshipCollection, OtherModel == Value.PersistentElement {
+        if !isBeingMade { setMembers(record.property(key), newValue) }
+    }
 
     func setValue<Value, OtherModel>(forKey key: KeyPath<Model, Value>, to newValue: Value)
     where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
-        setCollection(key, newValue)
+        if !isBeingMade { setMembers(record.property(key), newValue) }
     }
 
     func setTransformableValue<Value>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
-        setAttribute(key, newValue)
-    }
-
-    private func setAttribute(_ key: PartialKeyPath<Model>, _ newValue: Any) {
-        let property = record.property(key)
-        guard let object, let context else {
-            values[property.name] = newValue
-            unloaded.remove(property.name)
-            return
-        }
-        context.change(object, model) { object.setValue(stored(newValue, property), forKey: property.name) }
-    }
-
-    private func setRelated(_ property: ModelProperty, _ newValue: (any PersistentModel)?) {
-        guard let object, let context else {
-            values[property.name] = newValue
-            return
-        }
-        context.change(object, model) { object.setValue(newValue.map { context.adopt($0) }, forKey: property.name) }
-    }
-
-    private func setCollection(_ key: PartialKeyPath<Model>, _ newValue: Any) {
-        let property = record.property(key)
-        guard let object, let context else {
-            values[property.name] = newValue
-            return
-        }
-        context.change(object, model) {
-            let members = property.members(newValue).map { context.adopt($0) }
-            object.setValue(Set(members), forKey: property.name)
-        }
-    }
-
-    private func stop(_ property: ModelProperty, _ problem: String) -> Never {
-        fatalError("SwiftData: \(Model.self).\(property.name) \(problem) (\(identifier)).")
+        if !isBeingMade { setAttribute(record.property(key), newValue) }
     }
 }

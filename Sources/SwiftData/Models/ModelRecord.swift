@@ -64,6 +64,10 @@ final class ModelRecord: @unchecked Sendable {
     var ownProperties: ArraySlice<ModelProperty> { properties.dropFirst(superrecord?.properties.count ?? 0) }
     let constraints: [[String]]
     let indices: [[String]]
+    /// Makes a model object of a managed object.
+    let make: (NSManagedObject, ManagedContext, ModelRecord) -> any PersistentModel
+    /// An object of the class as a model object.
+    let asModel: (AnyObject) -> any PersistentModel
     private let byKeyPath: [AnyKeyPath: Int]
     private let metadataCount: Int
 
@@ -89,6 +93,8 @@ final class ModelRecord: @unchecked Sendable {
 
     private init<Model: PersistentModel>(_ type: Model.Type) {
         self.type = type
+        make = { ModelMaking.make(ModelBacking<Model>($2, object: $0, managed: $1)) }
+        asModel = { unsafeDowncast($0, to: Model.self) }
         entityName = String(describing: type)
         superrecord = (_getSuperclass(type) as? any PersistentModel.Type).map { ModelRecord.of($0) }
         // That of a class begins with that of the class from which it inherits.

@@ -52,7 +52,7 @@ extension PersistentModel {
     public var persistentModelID: PersistentIdentifier { persistentBackingData.persistentModelID ?? backing.identifier }
 
     /// The context of the object; `nil` before it is inserted, and after its deletion was saved.
-    public var modelContext: ModelContext? { backing.context }
+    public var modelContext: ModelContext? { backing.modelContext }
 
     /// Whether the object has changes that are not saved.
     public var hasChanges: Bool { backing.hasChanges }
@@ -79,11 +79,13 @@ extension PersistentModel {
     /// Makes the values of an object that no context has.
     ///
     /// - Returns: A backing without values.
-    public static func createBackingData<P: PersistentModel>() -> some BackingData<P> { ModelBacking<P>(for: P.self) }
+    public static func createBackingData<P: PersistentModel>() -> some BackingData<P> {
+        ModelMaking.backing(of: P.self) ?? ModelBacking<P>(for: P.self)
+    }
 
     /// The backing in the form that contexts use.
-    var backing: any AnyModelBacking {
-        guard let backing = persistentBackingData as? any AnyModelBacking else {
+    var backing: ModelState {
+        guard let backing = persistentBackingData as? ModelState else {
             fatalError("SwiftData: \(Self.self) has a backing that was not made by this library.")
         }
         return backing

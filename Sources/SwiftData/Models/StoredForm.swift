@@ -41,6 +41,14 @@ indirect enum StoredForm {
         let description: String
     }
 
+    /// Whether the values are one column and need no code: neither parts nor JSON.
+    var isBasic: Bool {
+        switch self {
+        case .integer, .double, .float, .boolean, .string, .date, .data, .uuid, .decimal, .url: true
+        case .rawValue, .cases, .structure, .json, .transformable: false
+        }
+    }
+
     /// Finds the form of a type that is not optional.
     init(of type: Any.Type, property: String, _ attribute: Schema.Attribute?) throws {
         if let transformer = attribute?.transformerName {

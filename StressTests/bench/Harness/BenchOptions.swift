@@ -4,6 +4,7 @@ import Foundation
 struct BenchOptions {
     var only: [Workload] = Workload.allCases
     var concurrent: [ConcurrentWorkload] = ConcurrentWorkload.allCases
+    var models: [ModelWorkload] = ModelWorkload.allCases
     var rows = 100_000
     var runs: Int { namedRuns ?? (readsNorthwind ? 100 : 7) }
     private var namedRuns: Int?
@@ -32,6 +33,11 @@ struct BenchOptions {
     var prepares = false
     /// The side whose objects this process weighs, if another process of the benchmark started it for that.
     var weighed: (any Side.Type)?
+    /// The same for SwiftData's models.
+    var weighedModels: WeighedModels?
+
+    /// What was done with models before they are weighed.
+    enum WeighedModels { case fetched, read }
     /// The part that this process does, if another process of the benchmark started it for that.
     var part: ChildPart?
     /// Whether the framework's coordinators have an instrument.
@@ -81,6 +87,7 @@ struct BenchOptions {
 
         \(Workload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
         \(ConcurrentWorkload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
+        \(ModelWorkload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
         \(PostgreSQLWorkload.allCases.map { "\($0.rawValue)  \($0.summary)" }.joined(separator: "\n"))
 
         Only ratios mean something: machines change speed within seconds. Under 15 % is noise. Build with -c release.
@@ -122,7 +129,11 @@ struct BenchOptions {
             case "--only":
                 let names = try value(of: name).split(separator: ",").map { $0.uppercased() }
                 options.concurrent = ConcurrentWorkload.allCases.filter { names.contains($0.name) }
-                options.only = try names.filter { ConcurrentWorkload(rawValue: $0) == nil }.map { try workload($0) }
+                options.models = ModelWorkload.allCases.filter { names.contains($0.name) }
+                let others = names.filter {
+                    ConcurrentWorkload(rawValue: $0) == nil && ModelWorkload(rawValue: $0) == nil
+                }
+                options.only = try others.map { try workload($0) }
             case "--seconds": options.seconds = Double(try number(of: name, from: 1))
             case "--round-trip":
                 let text = try value(of: name)
@@ -158,7 +169,13 @@ struct BenchOptions {
                     throw BenchError("There is no side “\(text)”")
                 }
                 options.side = named.side
-            case "--weigh": options.weighed = try value(of: name) == "raw" ? RawSide.self : FrameworkSide.self
+            case "--weigh":
+                switch try value(of: name) {
+                case "raw": options.weighed = RawSide.self
+                case "models": options.weighedModels = .read
+                case "unread-models": options.weighedModels = .fetched
+                default: options.weighed = FrameworkSide.self
+                }
             case "--part": options.part = ChildPart(rawValue: try value(of: name))
             case "--help", "-h": options.showsHelp = true
             default: throw BenchError("“\(name)” is not an option. --help lists them")
@@ -171,9 +188,11 @@ struct BenchOptions {
     /// Leaves out what knows narrow rows only, if all was to be measured.
     private mutating func leaveOutOtherWorkloads() throws {
         if only.count == Workload.allCases.count, concurrent.count == ConcurrentWorkload.allCases.count {
-            (only, concurrent) = (RowWidth.workloads, [])
+            (only, concurrent, models) = (RowWidth.workloads, [], [])
         }
-        let others = only.filter { !RowWidth.workloads.contains($0) }.map(\.name) + concurrent.map(\.name)
+        let others =
+            only.filter { !RowWidth.workloads.contains($0) }.map(\.name) + concurrent.map(\.name)
+            + models.map(\.name)
         guard others.isEmpty, postgreSQL == nil, !readsNorthwind else {
             throw BenchError(
                 "--width \(width.rawValue) is for \(RowWidth.workloads.map(\.name).joined(separator: ", ")) only"

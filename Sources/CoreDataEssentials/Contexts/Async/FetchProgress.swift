@@ -40,7 +40,7 @@ final class ProgressMirror: @unchecked Sendable {
             return waiting == nil
         }
         guard isFirst else { return }
-        context.queue.async { self.context.alone { ConfinementScope.enter(self.context) { self.enterNumbers() } } }
+        context.enqueueAlone { ConfinementScope.enter(self.context) { self.enterNumbers() } }
     }
 
     private func enterNumbers() {

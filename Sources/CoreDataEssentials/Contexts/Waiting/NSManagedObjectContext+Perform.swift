@@ -52,9 +52,7 @@ extension NSManagedObjectContext {
         _ block: @escaping @Sendable () -> Void
     ) {
         let submitted = SlowOperationLog.submission(to: self)
-        queue.async {
-            self.alone { self.runTurn(kind, submitted: submitted, stack: ConfinementScope.stack, as: entry, block) }
-        }
+        enqueueAlone { self.runTurn(kind, submitted: submitted, stack: ConfinementScope.stack, as: entry, block) }
     }
 
     /// Runs `block` inside the context's scope, after the blocks submitted before, and waits for it.
@@ -102,6 +100,17 @@ extension NSManagedObjectContext {
         // Neither form is more specific. So the body of a program's own `performAndWait` calls this one, and not
         // itself. This form can also be passed on as a function, `(() -> Void) -> Void`.
         wait(as: .call) { failingWithReads { watchingReads(block) } }
+    }
+
+    /// Runs a short block inside the scope, as ``performAndWait(_:)-(()->T)`` does, and without the queue if nobody else
+    /// is in the scope and no block waits for its turn.
+    package final func performAtOnce<T>(_ block: () -> T) -> T {
+        if isInScope { return block() }
+        guard SlowOperationLog.submission(to: self) == nil, let gate, gate.enterAhead() else {
+            return performAndWait(block)
+        }
+        defer { gate.leave() }
+        return ConfinementScope.enter(self) { failingWithReads(block) }
     }
 
     /// Runs `block` inside the scope of this context, for a context below during an operation, and waits for it.
@@ -213,13 +222,11 @@ extension NSManagedObjectContext {
         if schedule == .immediate, isInScope { return ConfinementScope.enter(self, block) }
         let submitted = SlowOperationLog.submission(to: self)
         return await withAnswer { answer in
-            queue.async {
-                let outcome = self.alone {
-                    self.runTurn(.perform, submitted: submitted, stack: ConfinementScope.stack, as: entry) {
-                        let outcome = block()
-                        self.endOfEvent()
-                        return outcome
-                    }
+            enqueueAlone {
+                let outcome = self.runTurn(.perform, submitted: submitted, stack: ConfinementScope.stack, as: entry) {
+                    let outcome = block()
+                    self.endOfEvent()
+                    return outcome
                 }
                 answer(outcome)
             }

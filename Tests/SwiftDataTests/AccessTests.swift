@@ -1,0 +1,397 @@
+import CoreData
+import Expectations
+import Foundation
+import Observation
+import StrataLocks
+import Testing
+
+@testable import SwiftData
+
+/// A model whose getters read other properties, and which has values that glances do not read.
+@Model final class Gauge {
+    var label: String
+    var level: Int
+    var limit: Int?
+    var raw: Data
+    @Transient var notes = 0
+    var twin: Gauge?
+    var isFull: Bool { level >= (limit ?? .max) }
+    var text: String { "\(label) \(level)\(isFull ? " full" : "")" }
+
+    init(_ label: String, level: Int) {
+        self.label = label
+        self.level = level
+        raw = Data([1])
+    }
+}
+
+/// A model with initial values, one of which is another model object.
+@Model final class Rack {
+    var name: String
+    var weight: Int = 7
+    var shelf: Shelf? = Shelf(number: 1)
+
+    init(name: String) { self.name = name }
+}
+
+@Model final class Shelf {
+    var number: Int
+
+    init(number: Int) { self.number = number }
+}
+
+@ModelActor
+private actor GaugeKeeper {
+    func raise(_ identifier: PersistentIdentifier, by step: Int, times: Int) throws -> String {
+        let gauge = try require(self[identifier, as: Gauge.self])
+        for _ in 0..<times { gauge.level += step }
+        try modelContext.save()
+        return gauge.text
+    }
+}
+
+private final class Places: Sendable {
+    let label = _PropertyPlace("label")
+    let level = _PropertyPlace("level")
+    let limit = _PropertyPlace("limit")
+    let raw = _PropertyPlace("raw")
+}
+
+@Suite("SwiftData: accesses of properties")
+struct AccessTests {
+    private func container(_ place: Place) throws -> ModelContainer {
+        try ModelContainer(for: Gauge.self, configurations: place.configuration)
+    }
+
+    /// A context with a saved gauge.
+    private func gauge(_ place: Place) throws -> (ModelContext, Gauge) {
+        let context = ModelContext(try container(place))
+        let gauge = Gauge("a", level: 1)
+        context.insert(gauge)
+        try context.save()
+        return (context, gauge)
+    }
+
+    /// Places of the test alone: those of the class follow the container that was used last.
+    private let places = Places()
+
+    /// The way to a gauge's values, after glances have learnt where they are.
+    private func link(_ gauge: Gauge) throws -> Unmanaged<GlancedObject> {
+        var link = gauge._$link
+        _ = gauge._getValue(forKey: \.label, at: places.label, by: _ModelLink()) { link = $0 }
+        _ = gauge._getValue(forKey: \.level, at: places.level, by: _ModelLink()) { link = $0 }
+        _ = gauge._getValue(forKey: \.limit, at: places.limit, by: _ModelLink()) { link = $0 }
+        return try require(link.target)
+    }
+
+    /// What glances see: the label, the level and the limit.
+    private func glances(_ link: Unmanaged<GlancedObject>) -> [String] {
+        let label = String.managedGlance(link, places.label.property.untyped)
+        let level = Int.managedGlance(link, places.level.property.untyped)
+        let limit = Int.managedGlanceOptional(link, places.limit.property.untyped)
+        return [label ?? "-", level.map { "\($0)" } ?? "-", limit.map { "\($0 ?? 0)" } ?? "-"]
+    }
+
+    // MARK: - What a glance finds
+
+    @Test(arguments: Place.allCases)
+    func `a glance sees values in memory, and null only as nil`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let link = try link(gauge)
+        expectEqual(glances(link), ["a", "1", "0"])
+        gauge.limit = 5
+        expectEqual(glances(link), ["a", "1", "5"])
+        expectEqual(Int.managedGlance(link, places.limit.property.untyped), 5)
+        context.rollback()
+        expectEqual(Int.managedGlance(link, places.limit.property.untyped), nil)
+        expectEqual(gauge.limit, nil)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a glance sees no fault, and none that has left its context or lost its row`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let link = try link(gauge)
+        context.managed.performAndWait { context.managed.refreshAllObjects() }
+        expectEqual(glances(link), ["-", "-", "-"])
+        expectEqual(gauge.text, "a 1")
+        expectEqual(glances(link), ["a", "1", "0"])
+        context.delete(gauge)
+        expectEqual(glances(link), ["a", "1", "0"])
+        try context.save()
+        expectEqual(glances(link), ["-", "-", "-"])
+        expectEqual(gauge.text, "a 1")
+        context.insert(gauge)
+        expectEqual(glances(link), ["a", "1", "0"])
+        gauge.backing.loseRow()
+        expectEqual(glances(link), ["-", "-", "-"])
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a glance does not overtake submitted blocks, and is refused inside the scope`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let link = try link(gauge)
+        let (started, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let managed = context.managed
+        managed.perform {
+            started.signal()
+            go.wait()
+        }
+        // This block waits behind the other one.
+        nonisolated(unsafe) let object = gauge.backing.object
+        managed.perform { object?.setValue("b", forKey: "label") }
+        started.wait()
+        expectEqual(glances(link), ["-", "-", "-"])
+        go.signal()
+        expectEqual(gauge.label, "b")
+        try wait { glances(link) == ["b", "1", "0"] }
+        let inside = managed.performAndWait { (glances(link), gauge.text) }
+        expectEqual(inside.0, ["-", "-", "-"])
+        expectEqual(inside.1, "b 1")
+        expectEqual(glances(link), ["b", "1", "0"])
+    }
+
+    // MARK: - Writes
+
+    @Test(arguments: Place.allCases)
+    func `a glance writes from the second write of an event on`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let link = try link(gauge)
+        func write(_ value: Int) -> Bool { Int.managedGlanceWrite(value, link, places.level.property.untyped) }
+        expect(!write(2))
+        gauge.level = 3
+        expect(write(4))
+        expectEqual(gauge.level, 4)
+        expect(Int.managedGlanceWrite(9, link, places.limit.property.untyped))
+        expect(Int.managedGlanceWrite(nil, link, places.limit.property.untyped))
+        expectEqual(gauge.limit, nil)
+        context.processPendingChanges()
+        expect(!write(5))
+        gauge.level = 6
+        expect(write(7))
+        try context.save()
+        expect(!write(8))
+        expectEqual(try stored(context), ["a 7"])
+        gauge.level = 8
+        context.autosaveEnabled = false
+        // The context may have to schedule a save now.
+        expect(!write(9))
+        context.rollback()
+        expect(!write(10))
+        expectEqual(gauge.level, 7)
+    }
+
+    @Test func `data go by a block, because their release may run code of the program`() throws {
+        let (_, gauge) = try gauge(.memory)
+        var link = gauge._$link
+        _ = gauge._getValue(forKey: \.raw, at: places.raw, by: _ModelLink()) { link = $0 }
+        let target = try require(link.target)
+        gauge.raw = Data([2])
+        expectEqual(Data.managedGlance(target, places.raw.property.untyped), Data([2]))
+        expect(!Data.managedGlanceWrite(Data([3]), target, places.raw.property.untyped))
+        gauge.raw = Data([4])
+        expectEqual(gauge.raw, Data([4]))
+    }
+
+    @Test(arguments: Place.allCases)
+    func `several writes of one event are one step of undo, and a roll-back takes all back`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let manager = CoreData.UndoManager()
+        context.undoManager = manager
+        for level in 2...5 { gauge.level = level }
+        gauge.label = "b"
+        context.processPendingChanges()
+        for level in 6...9 { gauge.level = level }
+        expectEqual(gauge.text, "b 9")
+        manager.undo()
+        expectEqual(gauge.text, "b 5")
+        manager.undo()
+        expectEqual(gauge.text, "a 1")
+        manager.redo()
+        expectEqual(gauge.text, "b 5")
+        context.rollback()
+        expectEqual(gauge.text, "a 1")
+        expect(!context.hasChanges)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `an object that an inverse has changed is held once it is written to`(_ place: Place) throws {
+        let container = try ModelContainer(for: Sailor.self, configurations: place.configuration)
+        let context = ModelContext(container)
+        let crew = Crew(name: "Night")
+        context.insert(crew)
+        context.insert(Sailor("Ada", badge: 1))
+        try context.save()
+        let sailors = FetchDescriptor<Sailor>()
+        func change() throws {
+            let sailor = try require(try context.fetch(sailors).first)
+            expectEqual(sailor.name, "Ada")
+            // The inverse makes the row of the sailor writable; the context does not hold the sailor for that.
+            crew.sailors = [sailor]
+            for name in ["Eva", "Eve"] { sailor.name = name }
+            sailor.visits = 3
+        }
+        try change()
+        let again = try require(try context.fetch(sailors).first)
+        expectEqual([again.name, "\(again.visits)", again.crew?.name], ["Eve", "3", "Night"])
+    }
+
+    /// The texts of what another context reads.
+    private func stored(_ context: ModelContext) throws -> [String] {
+        try ModelContext(context.container).fetch(FetchDescriptor<Gauge>(sortBy: [SortDescriptor(\.label)])).map(\.text)
+    }
+
+    // MARK: - Places
+
+    @Test(arguments: Place.allCases)
+    func `a value is the same wherever the context is used`(_ place: Place) async throws {
+        let (context, gauge) = try gauge(place)
+        // The test uses the context at one place at a time.
+        nonisolated(unsafe) let (here, shared) = (context, gauge)
+        func use(_ label: String, _ level: Int) {
+            let before = shared.level
+            for step in 1...3 { shared.level = before + step }
+            shared.label = label
+            expectEqual(shared.text, "\(label) \(level)")
+        }
+        use("outside", 4)
+        here.managed.performAndWait { use("scope", 7) }
+        await Task.detached { use("task", 10) }.value
+        await MainActor.run { use("main", 13) }
+        DispatchQueue(label: "another").sync { use("queue", 16) }
+        try here.save()
+        let identifier = shared.persistentModelID
+        expectEqual(
+            try await GaugeKeeper(modelContainer: here.container).raise(identifier, by: 2, times: 3),
+            "queue 22"
+        )
+        // The save of the actor was merged before this.
+        expectEqual(shared.text, "queue 22")
+        expectEqual(try stored(here), ["queue 22"])
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a read after a save of another context sees it`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let other = ModelContext(context.container)
+        let same = try require(try other.fetch(FetchDescriptor<Gauge>()).first)
+        for level in 2...60 {
+            same.level = level
+            try other.save()
+            expectEqual(gauge.level, level)
+        }
+    }
+
+    @Test(arguments: Place.allCases)
+    func `reads and writes beside merges of another thread are whole, and nothing is lost`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let container = context.container
+        let (saves, long) = (40, String(repeating: "x", count: 40))
+        let thread = onThread {
+            let other = ModelContext(container)
+            let same = try require(try other.fetch(FetchDescriptor<Gauge>()).first)
+            for number in 1...saves {
+                same.label = "\(long)\(number)"
+                same.limit = number
+                try other.save()
+            }
+        }
+        var last = 0
+        while last < saves {
+            let label = gauge.label
+            let number = Int(label.dropFirst(long.count)) ?? (label == "a" ? 0 : -1)
+            try require(number >= last, "\(label) after \(last)")
+            last = number
+            // Unsaved changes stay, whatever is merged beside them.
+            gauge.level += 1
+        }
+        try thread.join()
+        let level = gauge.level
+        try context.save()
+        expectEqual([gauge.limit, level], [saves, try context.fetch(FetchDescriptor<Gauge>()).first?.level])
+        expectEqual(try stored(context), ["\(long)\(saves) \(level)\(level >= saves ? " full" : "")"])
+    }
+
+    // MARK: - Observers
+
+    @Test(arguments: Place.allCases)
+    func `observers are called for each kind of write, and may read other properties`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let calls = Locked<[String]>([])
+        nonisolated(unsafe) let observed = gauge
+        func observe(_ name: String, _ read: () -> Void) {
+            withObservationTracking(read) {
+                let text = "\(name): \(observed.label) \(observed.limit ?? 0)"
+                calls.withLock { $0.append(text) }
+            }
+        }
+        gauge.level = 2
+        observe("level") { _ = gauge.level }
+        // This write is a glance, and the first one was none.
+        gauge.level = 3
+        gauge.level = 4
+        observe("full") { _ = gauge.isFull }
+        gauge.limit = 4
+        expectEqual(calls.withLock { $0 }, ["level: a 0", "full: a 0"])
+        try context.save()
+        observe("merged") { _ = gauge.level }
+        let other = ModelContext(context.container)
+        let same = try require(try other.fetch(FetchDescriptor<Gauge>()).first)
+        same.level = 9
+        try other.save()
+        expectEqual(gauge.text, "a 9 full")
+        expectEqual(calls.withLock { $0 }.dropFirst(2), ["merged: a 4"])
+    }
+
+    // MARK: - Fetched objects
+
+    @Test(arguments: Place.allCases)
+    func `a fetched object has the values of its row, and its initial values are no changes`(_ place: Place) throws {
+        let context = ModelContext(try ModelContainer(for: Rack.self, configurations: place.configuration))
+        let rack = Rack(name: "a")
+        context.insert(rack)
+        expectEqual([rack.weight, rack.shelf?.number], [7, 1])
+        rack.weight = 9
+        rack.shelf?.number = 5
+        try context.save()
+        let other = ModelContext(context.container)
+        let read = try require(try other.fetch(FetchDescriptor<Rack>()).first)
+        expect(!other.hasChanges)
+        expectEqual([read.weight, read.shelf?.number], [9, 5])
+        expect(!other.hasChanges)
+        expectEqual(try other.fetchCount(FetchDescriptor<Shelf>()), 1)
+        read.weight = 10
+        try other.save()
+        expectEqual(rack.weight, 10)
+    }
+
+    // MARK: - Names of Apple's
+
+    @Test func `accesses by the names that hand-written code uses see the same values`() throws {
+        let (_, gauge) = try gauge(.memory)
+        for step in 2...4 {
+            gauge.setValue(forKey: \.level, to: step)
+            expectEqual([gauge.level, gauge.getValue(forKey: \.level)], [step, step])
+            gauge.level = step * 10
+            expectEqual(gauge.persistentBackingData.getValue(forKey: \.level), step * 10)
+        }
+        let (first, second) = (gauge.persistentBackingData, Gauge("b", level: 5))
+        gauge.persistentBackingData = second.persistentBackingData
+        expectEqual(gauge.text, "b 5")
+        gauge.persistentBackingData = first
+        expectEqual(gauge.text, "a 40")
+    }
+
+    @Test func `a class in several containers finds its values in each`() throws {
+        let (context, gauge) = try gauge(.memory)
+        let (_, other) = try self.gauge(.memory)
+        for step in 2...5 {
+            gauge.level = step
+            other.level = -step
+            expectEqual([gauge.level, other.level], [step, -step])
+            expectEqual([gauge.label, other.label], ["a", "a"])
+        }
+        context.delete(gauge)
+        try context.save()
+        expectEqual([gauge.level, other.level], [5, -5])
+    }
+}
