@@ -250,7 +250,7 @@ let package = Package(
         ),
         .target(
             name: "JobQueue",
-            dependencies: ["CoreData", "StrataLocks"],
+            dependencies: ["CoreData", "CoreDataJobs", "StrataLocks"],
             path: "Sources/Examples/JobQueue",
             exclude: ["Program"]
         ),
@@ -261,7 +261,7 @@ let package = Package(
         ),
         .target(
             name: "Storefront",
-            dependencies: ["CoreData", "StrataLocks"],
+            dependencies: ["CoreData", "CoreDataJobs", "StrataLocks"],
             path: "Sources/Examples/Storefront",
             exclude: ["Program"]
         ),
@@ -286,7 +286,7 @@ let package = Package(
         .target(name: "LoadFigures", path: "StressTests/figures"),
         .executableTarget(
             name: "bench",
-            dependencies: ["CoreData", "CStrataSQLite", "JobQueue", "LoadFigures", "SwiftData"],
+            dependencies: ["CoreData", "CoreDataJobs", "CStrataSQLite", "JobQueue", "LoadFigures", "SwiftData"],
             path: "StressTests/bench"
         ),
         .executableTarget(
@@ -399,8 +399,8 @@ let package = Package(
             name: "DebianIndexTests",
             dependencies: ["DebianIndex", "StrataInspector", "StrataLocks", "TestSupport"]
         ),
-        .testTarget(name: "StorefrontTests", dependencies: ["Storefront", "CoreData"]),
-        .testTarget(name: "JobQueueTests", dependencies: ["JobQueue", "TestSupport"]),
+        .testTarget(name: "StorefrontTests", dependencies: ["Storefront", "CoreData", "CoreDataJobs"]),
+        .testTarget(name: "JobQueueTests", dependencies: ["JobQueue", "CoreDataJobs", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

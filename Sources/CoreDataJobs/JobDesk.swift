@@ -86,8 +86,16 @@ struct JobDesk: Sendable {
     }
 
     /// Takes jobs of a queue.
-    func take(_ limit: Int, of queue: String, at now: Date) async throws -> [JobClaim] {
-        try await claim(limit, Self.ready(queue), at: now)
+    ///
+    /// - Parameters:
+    ///   - limit: The most jobs.
+    ///   - queue: The name of the queue.
+    ///   - now: The time.
+    ///   - looksFirst: Whether there may be none, so that a look saves a claim.
+    /// - Returns: The claims.
+    /// - Throws: Errors of the store.
+    func take(_ limit: Int, of queue: String, at now: Date, looksFirst: Bool = true) async throws -> [JobClaim] {
+        try await claim(limit, Self.ready(queue), at: now, looksFirst: looksFirst)
     }
 
     /// Takes jobs of a queue whose worker has not renewed its lease.
@@ -110,7 +118,8 @@ struct JobDesk: Sendable {
         _ limit: Int,
         _ jobs: UncheckedRequest,
         at now: Date,
-        endedBefore end: Date? = nil
+        endedBefore end: Date? = nil,
+        looksFirst: Bool = true
     ) async throws -> [JobClaim] {
         try await perform { context in
             // On a file a claim waits for the writer even if there is nothing to take, so this looks first. A server has no
@@ -125,7 +134,7 @@ struct JobDesk: Sendable {
             look.predicate = NSCompoundPredicate(andPredicateWithSubpredicates: conditions)
             look.sortDescriptors = QueuedJob.inOrder
             look.fetchLimit = 1
-            if isFile || end != nil, try context.fetch(look).isEmpty { return [] }
+            if looksFirst, isFile || end != nil, try context.fetch(look).isEmpty { return [] }
             let taken = try context.claim(
                 jobs.request,
                 as: worker,
@@ -227,6 +236,8 @@ struct JobDesk: Sendable {
         // Only this policy finds that another worker has the job.
         context.mergePolicy = NSMergePolicy.error
         var tries = 0
+        // A row that nobody has read here is at least as new as the claim. If it is not the newest, then the save finds that.
+        var isFresh = context.registeredObject(for: claim.id) == nil
         var own: [String: Any]?
         while true {
             tries += 1
@@ -234,7 +245,8 @@ struct JobDesk: Sendable {
             // The handler may have changed properties of a subclass. All others are the workers'.
             let changes = own ?? Self.ownChanges(job)
             own = changes
-            context.refresh(job, mergeChanges: false)
+            if !isFresh { context.refresh(job, mergeChanges: false) }
+            isFresh = false
             // The row is read here: it may have gone since, and a property cannot throw.
             guard try Self.job(claim, context) != nil else { break }
             let isHad = job.state == .running && job.claimedBy == worker && job.attempt == claim.attempt

@@ -72,6 +72,17 @@ public final class JobWorker: Sendable {
         var nextMaintenance: Date?
         /// The time of the next job or schedule; `nil` for none.
         var nextTime: Date?
+        /// When the worker has looked at everything the last time; `nil` if that has failed.
+        var lastLook: ContinuousClock.Instant?
+        /// When the bell will be rung.
+        var alarm: ContinuousClock.Instant?
+        /// The queues that were paused at the last look.
+        var pausedQueues: Set<String> = []
+        /// The queues in which the last claim found as many jobs as it looked for.
+        var deepQueues: Set<String> = []
+        var lastClaim: ContinuousClock.Instant?
+        /// Whether the last run was so quick that a claim for each free place would cost more than a short wait.
+        var isQuick = false
         /// When a store failed the last time, so that a failure is not reported each second.
         var isFailing = false
     }
@@ -170,9 +181,10 @@ public final class JobWorker: Sendable {
     /// The number of jobs that run.
     public var runningCount: Int { state.withLock { $0.runs.count } }
 
-    /// Runs all jobs that are due, one after the other, and those that they enqueue.
+    /// Runs all jobs that are due, and those that they enqueue.
     ///
-    /// This is for tests and for programs that end. It returns when nothing is due by the worker's clock.
+    /// This is for tests and for programs that end. It returns when nothing is due by the worker's clock, and none of its jobs
+    /// runs any more. Other workers may still run jobs then.
     ///
     /// ```swift
     /// struct Greet: Job { var name: String }
@@ -181,17 +193,25 @@ public final class JobWorker: Sendable {
     /// print(try await worker.drain().done)
     /// ```
     ///
+    /// - Parameter most: The most jobs that run at once, within the number of each queue; 1 by default, so that they run one
+    ///   after the other.
     /// - Returns: How the runs have ended.
-    /// - Throws: Errors of the store, and `CancellationError`.
+    /// - Throws: Errors of the store, and `CancellationError`. It throws when its runs have ended.
     @discardableResult
-    public func drain() async throws -> JobCounts {
+    public func drain(atOnce most: Int = 1) async throws -> JobCounts {
         let before = counts
-        while true {
-            try Task.checkCancellation()
-            let begun = try await pass(atMost: 1)
-            if begun == 0 && runningCount == 0 { return counts - before }
-            // Detached, since a cancelled task would not wait for the runs.
+        do {
+            while true {
+                try Task.checkCancellation()
+                let (count, busy) = (bell.count, runningCount)
+                let begun = try await pass(atMost: max(most, 1) - busy, isFull: busy == 0 || isLookDue)
+                if begun == 0 && busy == 0 { return counts - before }
+                // Detached, since a cancelled task would not wait for the runs.
+                await Task.detached { await self.awaitRuns(until: .distantFuture, orBeyond: count) }.value
+            }
+        } catch {
             await Task.detached { await self.awaitRuns(until: .distantFuture) }.value
+            throw error
         }
     }
 
@@ -244,9 +264,11 @@ public final class JobWorker: Sendable {
             let count = bell.count
             var next: Date?
             do {
-                let begun = try await pass()
+                let isFull = isLookDue
+                let begun = try await pass(isFull: isFull)
                 state.withLock { $0.isFailing = false }
                 if begun > 0 { continue }
+                if !isFull { ring(after: Self.calm) }
                 next = nextEvent
             } catch {
                 let isNew = state.withLock { state in
@@ -270,36 +292,107 @@ public final class JobWorker: Sendable {
         }
     }
 
-    /// Does everything that is due, and begins runs.
+    /// How long the worker only takes jobs after it has looked at everything, unless something is due.
     ///
-    /// - Parameter limit: The most runs to begin.
+    /// While many jobs end, each end frees a place, and each save of any worker rings the bell.
+    private static let calm = Duration.milliseconds(50)
+    /// How long a free place waits for others if jobs are quick, so that one claim fills several.
+    private static let claimWait = Duration.milliseconds(2)
+    /// The duration of a run that is quick.
+    private static let quickRun = Duration.milliseconds(10)
+
+    /// Whether it is time to look at everything.
+    private var isLookDue: Bool {
+        let (last, times) = state.withLock { ($0.lastLook, [$0.nextTime, $0.runs.isEmpty ? nil : $0.nextBeat]) }
+        guard let last, ContinuousClock.now - last < Self.calm else { return true }
+        let now = settings.clock.now
+        return times.contains { $0.map { $0 <= now } ?? false }
+    }
+
+    /// Rings the bell after some time of the machine, whatever the worker's clock shows.
+    private func ring(after wait: Duration) {
+        let time = ContinuousClock.now + wait
+        let isNew = state.withLock { state in
+            if let alarm = state.alarm, alarm <= time { return false }
+            state.alarm = time
+            return true
+        }
+        guard isNew else { return }
+        Task { [self] in
+            try? await Task.sleep(until: time)
+            state.withLock { if $0.alarm == time { $0.alarm = nil } }
+            bell.ring()
+        }
+    }
+
+    /// Begins runs, and before that does everything else that is due.
+    ///
+    /// - Parameters:
+    ///   - limit: The most runs to begin.
+    ///   - isFull: Whether it looks at everything; otherwise it only takes jobs.
     /// - Returns: The number of runs that have begun, or 1 if there is more to do at once.
     /// - Throws: Errors of the store.
-    func pass(atMost limit: Int = .max) async throws -> Int {
+    func pass(atMost limit: Int = .max, isFull: Bool = true) async throws -> Int {
         let now = settings.clock.now
+        guard isFull else { return try await fill(atMost: limit, at: now, looksAtAll: false) }
+        // An error leaves it due.
+        state.withLock { $0.lastLook = nil }
         try await beat(at: now)
         let hasOld = try await maintain(at: now)
         let nextSchedule = await enqueueSchedules(at: now)
         let hasMore = try await desk.promote(at: now)
-        var begun = 0
         let paused = try await desk.pausedQueues()
-        for (queue, places) in queues.sorted(by: { $0.key < $1.key }) where !paused.contains(queue) {
-            for takesLeft in [true, false] {
-                let busy = state.withLock { $0.runs.values.count { $0.claim.queue == queue } }
-                let free = min(places - busy, limit - begun)
-                guard free > 0, !isStopping else { continue }
-                let claims =
-                    takesLeft
-                    ? try await desk.rescue(free, of: queue, at: now) : try await desk.take(free, of: queue, at: now)
+        state.withLock { $0.pausedQueues = paused }
+        let begun = try await fill(atMost: limit, at: now, looksAtAll: true)
+        let nextJob = try await desk.nextTime()
+        state.withLock { state in
+            state.nextTime = [nextSchedule, nextJob].compactMap { $0 }.min()
+            state.lastLook = .now
+        }
+        return hasMore || hasOld ? max(begun, 1) : begun
+    }
+
+    /// Takes jobs for the free places, and begins their runs.
+    ///
+    /// - Returns: The number of runs that have begun.
+    private func fill(atMost limit: Int, at now: Date, looksAtAll: Bool) async throws -> Int {
+        var begun = 0
+        for (queue, places) in queues.sorted(by: { $0.key < $1.key }) {
+            for takesLeft in looksAtAll ? [true, false] : [false] {
+                let (free, isDeep, waits) = state.withLock { state in
+                    let isPaused = state.pausedQueues.contains(queue) || state.stop != nil
+                    let free = isPaused ? 0 : places - state.runs.values.count { $0.claim.queue == queue }
+                    let isDeep = state.deepQueues.contains(queue)
+                    let isSoon = state.lastClaim.map { ContinuousClock.now - $0 < Self.claimWait } ?? false
+                    let most = limit < places ? min(limit + state.runs.count, places) : places
+                    return (min(free, limit - begun), isDeep, isDeep && isSoon && state.isQuick && free * 2 < most)
+                }
+                guard free > 0 else { continue }
+                if waits && !looksAtAll {
+                    ring(after: Self.claimWait)
+                    continue
+                }
+                let claims: [JobClaim]
+                if takesLeft {
+                    claims = try await desk.rescue(free, of: queue, at: now)
+                } else {
+                    claims = try await desk.take(free, of: queue, at: now, looksFirst: !isDeep)
+                    state.withLock { state in
+                        state.lastClaim = .now
+                        if claims.count == free {
+                            state.deepQueues.insert(queue)
+                        } else {
+                            state.deepQueues.remove(queue)
+                        }
+                    }
+                }
                 for claim in claims {
                     await begin(claim)
                     begun += 1
                 }
             }
         }
-        let nextJob = try await desk.nextTime()
-        state.withLock { $0.nextTime = [nextSchedule, nextJob].compactMap { $0 }.min() }
-        return hasMore || hasOld ? max(begun, 1) : begun
+        return begun
     }
 
     /// Renews the leases if it is time, and cancels the runs that are to be cancelled.
@@ -395,8 +488,11 @@ public final class JobWorker: Sendable {
     }
 
     private func execute(_ claim: JobClaim) async {
+        let start = ContinuousClock.now
         await work(on: claim)
+        let isQuick = ContinuousClock.now - start < Self.quickRun
         state.withLock { state in
+            state.isQuick = isQuick
             if state.runs[claim.id]?.claim.attempt == claim.attempt { state.runs[claim.id] = nil }
         }
         // There is a free place.
@@ -602,12 +698,12 @@ public final class JobWorker: Sendable {
         return task
     }
 
-    /// Waits until no job runs, or until a time, and looks after the runs meanwhile.
-    private func awaitRuns(until deadline: Date) async {
+    /// Waits until no job runs, until a time, or until the bell was rung beyond a count, and looks after the runs meanwhile.
+    private func awaitRuns(until deadline: Date, orBeyond rings: Int = .max) async {
         while true {
             let count = bell.count
             let now = settings.clock.now
-            guard runningCount > 0, now < deadline else { return }
+            guard runningCount > 0, now < deadline, count <= rings else { return }
             // The loop does not run at this time.
             do { try await beat(at: now) } catch { reportStore(error) }
             let beat = state.withLock { $0.nextBeat } ?? deadline

@@ -238,7 +238,9 @@ struct JobLifeTests {
         try await expectEqual(worker.pass(), 0)
         try expectEqual(jobs.jobs { "\(($0.claimedUntil ?? .distantPast) > Date(timeIntervalSinceNow: 40))" }, ["true"])
         go.pass()
-        try await expectEqual(worker.drain().done, 1)
+        // The run may end before the drain begins to count.
+        try await worker.drain()
+        expectEqual(worker.counts.done, 1)
         try expectEqual(jobs.notes(), ["long"])
     }
 

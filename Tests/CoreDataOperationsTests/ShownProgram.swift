@@ -11,9 +11,11 @@ enum ShownProgram {
     ///   - files: The texts of the files, by their names.
     ///   - options: Further options of the compiler.
     /// - Returns: The messages.
+    /// - Throws: Errors of writing the files, or of starting the compiler.
     static func complaints(_ files: [String: String], options: [String] = []) throws -> String {
         try inFolder(files) { folder, paths in
-            try Program(running: ["swiftc", "-typecheck"] + (try compilerOptions()) + options + paths, in: folder).output
+            try Program(running: ["swiftc", "-typecheck"] + (try compilerOptions()) + options + paths, in: folder)
+                .output
         }
     }
 

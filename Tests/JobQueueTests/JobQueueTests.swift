@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 import Expectations
 import Foundation
 import TestSupport
@@ -30,8 +31,14 @@ private final class QueueFolder {
         try await producer.enqueue(numbers, in: container.newBackgroundContext())
     }
 
-    func worker(_ name: String, lease: Double = 60) throws -> Worker {
-        Worker(name, container: container, logbook: try Logbook(name, in: url), lease: lease)
+    /// A worker that runs one job at a time.
+    static func worker(_ name: String, in folder: String, lease: Double = 60) throws -> Worker {
+        let logbook = try Logbook(name, in: URL(fileURLWithPath: folder))
+        return Worker(name, container: try open(folder), logbook: logbook, runs: 1, lease: lease)
+    }
+
+    func worker(_ name: String) throws -> Worker {
+        Worker(name, container: container, logbook: try Logbook(name, in: url))
     }
 
     func audit() async throws -> Audit { try await Audit(container, logbooks: url) }
@@ -62,47 +69,31 @@ private struct Drawing {
 
 @Suite("The job queue")
 struct JobQueueTests {
-    @Test func `the classes make a model whose jobs can be claimed`() throws {
-        let job = try require(try QueueStore.model.get().entitiesByName["Job"])
-
-        let names = ClaimAttributes()
-        expect(
-            job.attributesByName[names.worker]?.isOptional == true
-                && job.attributesByName[names.end]?.isOptional == true
-        )
-        expectEqual(job.indexes.map(\.name), ["byProgress"])
-        expectEqual(job.managedObjectClassName, "JobQueue.Job")
-    }
-
-    @Test func `workers in several processes do every job once, also those of one that is killed`() async throws {
+    @Test func `workers in several processes do every job once, also the one of a worker that is killed`() async throws
+    {
         let folder = try QueueFolder()
         try await folder.enqueue(200)
         let path = folder.url.path
 
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
-            let container = try QueueFolder.open(path)
-            let logbook = try Logbook("victim", in: URL(fileURLWithPath: path))
-            let worker = Worker("victim", container: container, logbook: logbook, lease: 0.5)
-            let context = container.newBackgroundContext()
-            context.name = "victim.1"
-            try await worker.workOnce(in: context)
-            let count = try await context.perform { try worker.claim(in: context).count }
-            expectEqual(count, 8)
-            kill(getpid(), SIGKILL)
+            let worker = try QueueFolder.worker("victim", in: path, lease: 0.1)
+            worker.jobs.handle(Checksum.self) { run in
+                try await Worker.work(on: run, as: "victim")
+                // The receipt of this job is not saved.
+                if run.job.number == 9 { kill(getpid(), SIGKILL) }
+            }
+            try await worker.jobs.drain()
         }
-        try await expectEqual(folder.status().claimed, 8)
+        try await expectEqual(folder.status().jobs, [.ready: 191, .running: 1, .done: 8])
         await withTaskGroup(of: Void.self) { group in
             for name in ["one", "two", "three"] {
                 group.addTask {
                     await #expect(processExitsWith: .success) { [path = path as String, name = name as String] in
-                        let container = try QueueFolder.open(path)
-                        let logbook = try Logbook(name, in: URL(fileURLWithPath: path))
-                        let worker = Worker(name, container: container, logbook: logbook, lease: 30)
-                        let counting = container.newBackgroundContext()
-                        try await worker.run(contexts: 2) {
-                            counting.performAndWait {
-                                (try? counting.count(for: Job.request("isDone == NO"))) == 0
-                            }
+                        let worker = try QueueFolder.worker(name, in: path)
+                        let context = try QueueFolder.open(path).newBackgroundContext()
+                        // The victim's lease may not have ended when everything else is done.
+                        while try await context.perform({ try QueueStatus(context).open }) > 0 {
+                            try await worker.jobs.drain()
                         }
                     }
                 }
@@ -113,108 +104,75 @@ struct JobQueueTests {
         expectEqual(audit.faults, [])
         expectEqual(audit.jobs, 200)
         let status = try await folder.status()
-        expect(status.done == 200 && status.waiting == 0 && status.claimed == 0)
-        expectEqual(status.doneByWorker["victim"], 8)
-        expectEqual(status.doneByWorker.values.reduce(0, +), 200)
-    }
-
-    @Test func `a job that ends after its lease has run out leaves nothing behind`() async throws {
-        let folder = try QueueFolder()
-        try await folder.enqueue(3)
-        let (slow, fast) = (try folder.worker("slow", lease: 1e-9), try folder.worker("fast"))
-        let slowContext = folder.container.newBackgroundContext()
-        slowContext.name = "slow.1"
-        let fastContext = folder.container.newBackgroundContext()
-        fastContext.name = "fast.1"
-
-        let claimed = try await slowContext.perform { try slow.claim(in: slowContext) }
-        expectEqual(claimed.count, 3)
-        try await expectEqual(fast.workOnce(in: fastContext), 3)
-        for claim in claimed {
-            let number = try await slowContext.perform {
-                try slow.finish(claim, Job.result(of: claim.payload), in: slowContext)
-            }
-            expectEqual(number, nil)
-        }
-
-        expectEqual(slow.countsSoFar, Worker.Counts(done: 0, expired: 3))
-        try await expectEqual(folder.audit().faults, [])
-        try await expectEqual(folder.status().doneByWorker, ["fast": 3])
-    }
-
-    @Test func `a claim that another follows between look and save ends with nothing saved`() async throws {
-        let folder = try QueueFolder()
-        try await folder.enqueue(1)
-        let (slow, fast) = (try folder.worker("slow", lease: 1e-9), try folder.worker("fast"))
-        let slowContext = folder.container.newBackgroundContext()
-        slowContext.name = "slow.1"
-        slowContext.retainsRegisteredObjects = true
-        let fastContext = folder.container.newBackgroundContext()
-        fastContext.name = "fast.1"
-        let claim = try require(try await slowContext.perform { try slow.claim(in: slowContext) }.first)
-        try await expectEqual(fast.workOnce(in: fastContext), 1)
-
-        // The context keeps the job as it was when it was claimed, so only the save can find the other claim.
-        let number = try await slowContext.perform { try slow.finish(claim, 0, in: slowContext) }
-
-        expect(number == nil && slow.countsSoFar.expired == 1)
-        try await expectEqual(folder.audit().faults, [])
-    }
-
-    @Test func `contexts that claim at the same time get different jobs, and the oldest ones first`() async throws {
-        let folder = try QueueFolder()
-        try await folder.enqueue(20)
-        let worker = try folder.worker("worker")
-        let container = folder.container
-        @Sendable func claim(_ number: Int) async throws -> [String] {
-            let context = container.newBackgroundContext()
-            context.name = "worker.\(number)"
-            return try await context.perform { try worker.claim(in: context).map(\.payload) }
-        }
-        async let first = claim(1)
-        async let second = claim(2)
-
-        let claimed = try await first + second
-        expectEqual(claimed.count, 16)
-        expectEqual(Set(claimed), Set((1...16).map { Job.payload($0) }))
-        try await expectEqual(claim(3), (17...20).map { Job.payload($0) })
-        try await expectEqual(folder.status().claimed, 20)
+        expectEqual(status.jobs, [.done: 200])
+        expectEqual(status.receipts["victim"], 8)
+        expectEqual(status.receipts.values.reduce(0, +), 200)
     }
 
     @Test func `the audit finds what is lost, done twice, or not done`() async throws {
         let folder = try QueueFolder()
-        try await folder.enqueue(20)
+        try await folder.enqueue(8)
         let worker = try folder.worker("worker")
+        try await expectEqual(worker.jobs.drain().done, 8)
+        try await expectEqual(folder.audit().faults, [])
+        try await folder.enqueue(6...7)
         let context = folder.container.newBackgroundContext()
-        context.name = "worker.1"
-        while try await worker.workOnce(in: context) > 0 {}
-        try await expect(folder.audit().isSound)
-
         try await context.perform {
-            let request = NSFetchRequest<Job>(entityName: "Job")
-            request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: true)]
-            let jobs = try context.fetch(request)
-            context.delete(jobs[0])
+            let jobs = try context.fetch(QueuedJob.request())
+            func job(_ number: Int64) throws -> QueuedJob {
+                try require(try jobs.first { try $0.payload(as: Checksum.self).number == number })
+            }
+            let receipts = Dictionary(
+                uniqueKeysWithValues: try context.fetch(NSFetchRequest<Receipt>(entityName: "Receipt")).map {
+                    ($0.number, $0)
+                }
+            )
+            context.delete(try job(1))
             let receipt = Receipt(context: context)
-            receipt.worker = "other.1"
-            receipt.finishedAt = Date()
-            receipt.result = Job.result(of: jobs[1].payload)
-            receipt.job = jobs[1]
-            jobs[2].receipts.forEach(context.delete)
-            jobs[3].isDone = false
-            jobs[4].receipts.first?.result = 0
+            (receipt.number, receipt.worker, receipt.finishedAt) = (2, "other", Date())
+            receipt.result = Checksum.result(of: Checksum.document(2))
+            context.delete(try require(receipts[3]))
+            receipts[4]?.result = 0
+            try context.enqueue(Checksum(number: 9)).cancel()
             try context.save()
         }
 
         let faults = try await folder.audit().faults
-        expect(faults.contains("job 1, which producer has saved, is lost"))
-        expect(faults.contains("job 1, which worker has saved, is lost"))
-        expect(faults.contains { $0.hasPrefix("job 2 was done 2 times") })
-        expect(faults.contains("job 3 is done, but nobody has done it"))
-        expect(faults.contains("the receipt of job 3, which worker has saved, is lost"))
-        expect(faults.contains("job 4 has a receipt, but is not done"))
-        expect(faults.contains("job 5 has a wrong result"))
-        expectEqual(faults.count, 7)
+        expectEqual(
+            faults.sorted(),
+            [
+                "job 1 is in the queue 0 times",
+                "job 1, which producer has saved, is lost",
+                "job 2 was done 2 times, by [\"worker\", \"other\"]",
+                "job 3 was done 0 times, by []",
+                "job 4 has a wrong result",
+                "job 6 is in the queue 2 times",
+                "job 6 is ready, and not done",
+                "job 7 is in the queue 2 times",
+                "job 7 is ready, and not done",
+                "job 9 is cancelled, and not done",
+                "job 9 was done 0 times, by []",
+                "producer has noted a job twice",
+                "the receipt of job 3, which worker has saved, is lost",
+            ]
+        )
+    }
+
+    @Test func `a producer goes on with the next number, until the queue is long enough or the time is over`()
+        async throws
+    {
+        let folder = try QueueFolder()
+        try await folder.enqueue(3)
+        var producer = Producer(container: folder.container, logbook: try Logbook(Producer.name, in: folder.url))
+        (producer.batch, producer.backlog) = (4, 8)
+        try await producer.run(until: .distantPast)
+        try await expectEqual(folder.status().jobs, [.ready: 3])
+        let producing = Task { [producer] in try await producer.run(until: .distantFuture) }
+        while try await folder.status().open < 11 { await Task.yield() }
+        producing.cancel()
+        try await producing.value
+        try await expectEqual(folder.status().jobs, [.ready: 11])
+        try expectEqual(Logbook.numbers(Producer.name, in: folder.url), Array(1...11))
     }
 
     @Test func `a logbook leaves out the line that its process had no time to end`() throws {
@@ -242,13 +200,12 @@ struct JobQueueTests {
 
     @Test func `the monitor shows states and workers`() {
         var status = QueueStatus()
-        status.waiting = 3
-        status.done = 12
-        status.doneByWorker = ["worker-2": 5, "worker-1": 7]
+        status.jobs = [.ready: 3, .done: 12]
+        status.receipts = ["worker-2": 5, "worker-1": 7]
 
-        expectEqual(Monitor.line(status, 41.7), "waiting 3  claimed 0  done 12  41/s  (worker-1 7, worker-2 5)")
+        expectEqual(Monitor.line(status, 41.7), "ready 3  running 0  done 12  41/s  (worker-1 7, worker-2 5)")
         let table = Monitor.table(status, 41.7)
-        expect(table.first == "  waiting             3" && table.last == "  worker-2            5")
+        expect(table.first == "  ready               3" && table.last == "  worker-2            5")
     }
 
     @Test(.timeLimit(.minutes(20)))
@@ -257,54 +214,33 @@ struct JobQueueTests {
         let path = folder.url.path
         try await folder.enqueue(5)
         let (drawn, drawing) = AsyncStream.makeStream(of: String.self)
-        // Without a commit the monitor would look again only after the test.
-        let monitor = Monitor(container: folder.container, isTerminal: true, patience: 300) { drawing.yield($0) }
-        let isOver = Shared(false)
-        async let watching: Void = monitor.run { isOver.current }
+        // Only a commit makes the monitor look again.
+        let monitor = Monitor(container: folder.container, isTerminal: true) { drawing.yield($0) }
+        let watching = Task { try await monitor.run() }
         var status = QueueStatus()
-        status.waiting = 5
+        status.jobs = [.ready: 5]
         var drawings = Drawing(drawn)
         await drawings.next(with: Array(Monitor.table(status, 0).prefix(3)))
 
         await #expect(processExitsWith: .success) { [path = path as String] in
-            let container = try QueueFolder.open(path)
-            let logbook = try Logbook("other", in: URL(fileURLWithPath: path))
-            let worker = Worker("other", container: container, logbook: logbook, lease: 60)
-            let context = container.newBackgroundContext()
-            context.name = "other.1"
-            try await expectEqual(worker.workOnce(in: context), 5)
+            let worker = try QueueFolder.worker("other", in: path)
+            try await expectEqual(worker.jobs.drain().done, 5)
         }
-        status.waiting = 0
-        status.done = 5
-        status.doneByWorker = ["other": 5]
+        status.jobs = [.done: 5]
+        status.receipts = ["other": 5]
         let table = Monitor.table(status, 0)
         await drawings.next(with: Array(table.prefix(3) + table.suffix(1)))
-        isOver.update { $0 = true }
-        // This commit rings the doorbell once more.
-        try await folder.enqueue(6...6)
-        try await watching
+        watching.cancel()
+        try await watching.value
         drawing.finish()
         await drawings.next(with: [])
 
         let tables = drawings.tables
-        expect(tables.count >= 3 && tables[0].hasPrefix("  waiting"))
+        expect(tables.count >= 3 && tables[0].hasPrefix("  ready"))
         for (last, next) in zip(tables, tables.dropFirst()) {
             let height = last.count { $0 == "\n" }
-            expect(next.hasPrefix("\u{1B}[\(height)A  waiting"))
+            expect(next.hasPrefix("\u{1B}[\(height)A  ready"))
         }
-    }
-
-    @Test(.timeLimit(.minutes(20)))
-    func `a wait for the doorbell does not miss a ring between look and wait`() async {
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
-        let doorbell = Doorbell(coordinator)
-        let count = doorbell.count
-        NotificationCenter.default.post(name: .NSPersistentStoreRemoteChange, object: coordinator)
-        await doorbell.wait(beyond: count, atMost: 300)
-        expectEqual(doorbell.count, count + 1)
-        // No commit rings the doorbell here.
-        await doorbell.wait(beyond: count + 1, atMost: 0.01)
-        expectEqual(doorbell.count, count + 1)
     }
 
     // The steps are scripted, so a correct program never reaches the deadlines. They are long since other programs may

@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 import Expectations
 import Foundation
 import Testing
@@ -116,14 +117,13 @@ struct StorefrontTests {
         let running = try Running()
         for number in 1...3 { try await running.deliver("sku-\(number)", 100_000) }
         let load = Load(port: running.server.port, skus: ["sku-1", "sku-2", "sku-3"])
-        let packer = Packer(running.server.container, name: "worker")
-        let isOver = Flag()
-        async let packing: Void = packer.run { isOver.isSet }
+        let packer = Packer.worker(on: running.server.container, name: "worker")
+        async let packing: Void = packer.run(stoppingOn: [])
         await load.run(connections: 4, seconds: 1)
         expect(load.seen.failures.isEmpty && !load.seen.confirmed.isEmpty)
-        isOver.set()
+        await packer.stop()
         try await packing
-        while try packer.packSome() > 0 {}
+        try await Packer.worker(on: running.server.container, name: "last").drain()
         let audit = try Audit(running.server.container, confirmed: load.seen.confirmed, isDone: true)
         expect(audit.faults == [] && audit.orders == load.seen.confirmed.count)
         try await running.server.stop()
@@ -173,6 +173,78 @@ struct StorefrontTests {
         try await running.server.stop()
     }
 
+    @Test func `the page of queues shows a job that waits, runs and is done, at once and live`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10)
+        func page() async throws -> String {
+            let answer = try await running.ask("GET", "/queues")
+            expectEqual(answer.status, 200)
+            return String(decoding: answer.body, as: UTF8.self)
+        }
+        func row(_ numbers: Int...) -> String {
+            "<tr><td>packing</td>" + numbers.map { "<td>\($0)</td>" }.joined() + "</tr>"
+        }
+        let port = running.server.port
+        let (states, state) = AsyncStream<String>.makeStream()
+        let following = Task {
+            try await blocking {
+                let follower = HTTPClient(port: port)
+                try follower.send("GET", "/queues/feed")
+                while let piece = try follower.piece() { state.yield(piece) }
+                state.finish()
+            }
+        }
+        var seen = states.makeAsyncIterator()
+        /// Waits until the feed sends these counts.
+        func next(_ waiting: Int, _ ran: Int, _ done: Int) async throws {
+            let message = QueueCounts(queue: "packing", waiting: waiting, running: ran, done: done)
+            while let text = await seen.next() {
+                for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix("data: ") {
+                    let counts = try JSONDecoder().decode([QueueCounts].self, from: Data(line.dropFirst(6).utf8))
+                    if counts == [message] { return }
+                }
+            }
+            expect(false, "the feed has ended before \(message)")
+        }
+        try await expect(!page().contains("<td>packing"))
+        // A refused order enqueues nothing.
+        let refused = OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 11)])
+        try await expectEqual(running.place(refused).status, 409)
+        let order = OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 1)])
+        for _ in 1...2 { try await expectEqual(running.place(order).status, 201) }
+        try await next(1, 0, 0)
+        try await expect(page().contains(row(1, 0, 0, 0)))
+
+        let worker = Packer.worker(on: running.server.container, name: "worker")
+        let (goes, go) = AsyncStream<Void>.makeStream()
+        worker.handle(Pack.self) { run in
+            for await _ in goes { break }
+            try await Packer.ship(run, as: "worker")
+        }
+        async let draining = worker.drain()
+        try await next(0, 1, 0)
+        try await expect(page().contains(row(0, 1, 0, 0)))
+        go.yield()
+        try await expectEqual(draining.done, 1)
+        try await next(0, 0, 1)
+        try await expect(page().contains(row(0, 0, 1, 0)))
+        // An order that is not there cannot be shipped.
+        let context = running.server.container.newBackgroundContext()
+        try await context.perform {
+            try context.enqueue(Pack(order: UUID())) { $0.queue = "<other>" }
+            try context.save()
+        }
+        let other = JobWorker(running.server.container, queues: ["<other>": 1], name: "other")
+        other.handle(Pack.self) { run in try await Packer.ship(run, as: "other") }
+        try await expectEqual(other.drain().cancelled, 1)
+        let last = try await page()
+        expect(last.contains("<tr><td>&lt;other></td><td>0</td><td>0</td><td>0</td><td>1</td></tr>"), "\(last)")
+        let audit = try Audit(running.server.container, confirmed: [order.number], isDone: true)
+        expectEqual(audit.faults, [])
+        try await running.server.stop()
+        try await following.value
+    }
+
     @Test func `health and metrics answer, and stopping refuses what is new and empties the log`() async throws {
         let running = try Running()
         try await running.deliver("tea", 10)
@@ -197,15 +269,14 @@ struct StorefrontTests {
         try await running.deliver("tea", 100_000)
         try await running.deliver("gin", 100_000)
         let load = Load(port: running.server.port, skus: ["tea", "gin"])
-        let packer = Packer(running.server.container, name: "worker")
-        let isOver = Flag()
-        async let packing: Void = packer.run { isOver.isSet }
+        let packer = Packer.worker(on: running.server.container, name: "worker")
+        async let packing: Void = packer.run(stoppingOn: [])
         await load.run(connections: 4, seconds: 1)
         let figures = load.seen
         expect(figures.failures.isEmpty && !figures.confirmed.isEmpty)
-        isOver.set()
+        await packer.stop()
         try await packing
-        while try packer.packSome() > 0 {}
+        try await Packer.worker(on: running.server.container, name: "last").drain()
         let audit = try Audit(running.server.container, confirmed: figures.confirmed, isDone: true)
         expect(audit.faults.isEmpty, "\(audit.faults)")
         try await running.server.stop()
@@ -244,12 +315,12 @@ struct StorefrontTests {
             }
         }
         // An order that comes while the page is open reaches it through the feed alone.
-        try await until { running.server.feed.figures.listeners > 0 }
+        try await until { running.server.orders.figures.listeners > 0 }
         try await expect(
             running.place(OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 1)])).status
                 == 201
         )
-        try await until { running.server.feed.figures.latest.contains("Ada") }
+        try await until { running.server.orders.figures.latest.contains("Ada") }
         // The browser prints the page once nothing is loading any more, so the stream has to end first.
         try await running.server.stop()
         let page = try await reading.value
@@ -258,9 +329,8 @@ struct StorefrontTests {
     }
 
     @Test func `what the feed sends last reaches all listeners, though it ends then`() async throws {
-        let running = try Running()
         for _ in 0..<20 {
-            let feed = Feed(running.server.container)
+            let feed = Feed()
             let streams = (0..<200).map { _ in feed.listen() }
             async let told: Void = blocking { feed.tell("last") }
             while feed.figures.latest.isEmpty { await Task.yield() }
@@ -272,7 +342,6 @@ struct StorefrontTests {
                 expectEqual(texts, ["last"])
             }
         }
-        try await running.server.stop()
     }
 
     @Test func `a server that stops sends earlier answers to clients that are still there`() throws {

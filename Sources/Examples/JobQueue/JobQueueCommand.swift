@@ -1,5 +1,4 @@
 import CoreData
-import Synchronization
 
 /// The program: one process of the queue, or the demonstration that starts several.
 package enum JobQueueCommand {
@@ -28,46 +27,40 @@ package enum JobQueueCommand {
         try FileManager.default.createDirectory(at: options.folderURL, withIntermediateDirectories: true)
         if options.role == .demo { return try await Demo(options).run() }
 
-        let isOver = end(of: options)
         let container = try QueueStore.open(at: options.storeURL)
-        switch options.role {
-        case .demo: break
-        case .produce:
-            let logbook = try Logbook(Producer.name, in: options.folderURL)
-            try await Producer(container: container, logbook: logbook).run(until: isOver)
-        case .work:
-            let logbook = try Logbook(options.name, in: options.folderURL)
-            let worker = Worker(options.name, container: container, logbook: logbook, lease: options.lease)
-            try await worker.run(contexts: options.contexts, until: isOver)
-        case .monitor:
-            try await Monitor(container: container).run(until: isOver)
-        case .check:
+        if options.role == .check {
             let audit = try await Audit(container, logbooks: options.folderURL)
-            Self.show(audit)
+            show(audit)
             return audit.isSound
         }
+        let role = Task { try await play(options, container) }
+        if options.isSupervised {
+            Thread.detachNewThread {
+                while let data = try? FileHandle.standardInput.read(upToCount: 1024), !data.isEmpty {}
+                // A worker takes no further jobs then, and ends those that it runs.
+                role.cancel()
+            }
+        }
+        try await role.value
         return true
     }
 
-    /// Makes the check that ends the process: a producer ends when its time is over, others when they are asked to.
-    private static func end(of options: Options) -> @Sendable () -> Bool {
-        let isAsked = Asked()
-        if options.isSupervised { isAsked.followInput() }
-        let end = options.role == .produce ? Date(timeIntervalSinceNow: options.seconds) : .distantFuture
-        return { isAsked.value || Date() >= end }
-    }
-
-    /// Is set when the standard input ends.
-    private final class Asked: Sendable {
-        private let flag = Atomic(false)
-
-        var value: Bool { flag.load(ordering: .relaxed) }
-
-        func followInput() {
-            Thread.detachNewThread {
-                while let data = try? FileHandle.standardInput.read(upToCount: 1024), !data.isEmpty {}
-                self.flag.store(true, ordering: .relaxed)
-            }
+    /// Does the part of one process until its task is cancelled; a producer ends when its time is over.
+    private static func play(_ options: Options, _ container: NSPersistentContainer) async throws {
+        switch options.role {
+        case .produce:
+            let logbook = try Logbook(Producer.name, in: options.folderURL)
+            let producer = Producer(container: container, logbook: logbook)
+            try await producer.run(until: Date(timeIntervalSinceNow: options.seconds))
+        case .work:
+            let logbook = try Logbook(options.name, in: options.folderURL)
+            let (runs, lease) = (options.contexts, options.lease)
+            let worker = Worker(options.name, container: container, logbook: logbook, runs: runs, lease: lease)
+            try await worker.jobs.run()
+        case .monitor:
+            try await Monitor(container: container).run()
+        case .demo, .check:
+            break
         }
     }
 

@@ -30,7 +30,7 @@ struct Options: Equatable {
           demo      run a producer, workers and a monitor for some seconds, kill a worker on the way,
                     and check that every job was done exactly once (the default)
           produce   put jobs into the queue
-          work      claim jobs and do them
+          work      do jobs until SIGTERM or SIGINT
           monitor   show how the queue stands
           check     compare the store with the processes' logbooks
 
@@ -38,8 +38,8 @@ struct Options: Equatable {
           --store URL     a store of PostgreSQL, postgresql://…, instead of a file in the folder
           --seconds S     how long to produce (default: 10)
           --workers N     worker processes of the demo (default: 3)
-          --contexts N    contexts of a worker (default: 2)
-          --lease S       how long a claim holds (default: 2)
+          --contexts N    jobs that a worker runs at once, each in a context (default: 2)
+          --lease S       how long a worker that has died keeps its jobs (default: 2)
           --name NAME     the name of a worker; no two may have the same (default: worker)
           --supervised    end when the standard input does
           --help          this text

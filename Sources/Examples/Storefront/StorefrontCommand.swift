@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 
 /// The program: the server, a worker, or the demonstration that starts both.
 package enum StorefrontCommand {
@@ -31,9 +32,8 @@ package enum StorefrontCommand {
             await isAsked.wait()
             try await server.stop()
         case .work:
-            let isAsked = TerminationSignal()
             let container = try StorefrontStore.open(at: options.storeURL)
-            try await Packer(container, name: options.name).run { isAsked.hasCome }
+            try await Packer.worker(on: container, name: options.name).run()
             try await container.close(within: .seconds(60))
         }
         return true
@@ -46,28 +46,21 @@ package enum StorefrontCommand {
 
 /// Waits for SIGTERM or SIGINT, which no longer end the process themselves.
 private final class TerminationSignal: @unchecked Sendable {
-    // @unchecked Sendable: `sources` is set in the initialiser only; the rest is behind its lock.
-    private let flag = Flag()
+    // @unchecked Sendable: `sources` is set in the initialiser only; the rest is immutable.
     private let arrivals: AsyncStream<Void>
     private let sources: [any DispatchSourceSignal]
 
     init() {
         let (stream, arrive) = AsyncStream<Void>.makeStream()
         arrivals = stream
-        let flag = flag
         sources = [SIGTERM, SIGINT].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
-                flag.set()
-                arrive.yield()
-            }
+            source.setEventHandler { arrive.yield() }
             source.resume()
             return source
         }
     }
-
-    var hasCome: Bool { flag.isSet }
 
     func wait() async { for await _ in arrivals { return } }
 }

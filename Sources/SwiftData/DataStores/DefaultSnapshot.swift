@@ -33,7 +33,7 @@ public struct DefaultSnapshot: DataStoreSnapshot, @unchecked Sendable {
         from backingData: any BackingData,
         relatedBackingDatas: inout [PersistentIdentifier: any BackingData]
     ) {
-        guard let backing = backingData as? any AnyModelBacking else {
+        guard let backing = backingData as? ModelState else {
             fatalError("SwiftData: a snapshot was made of a backing that was not made by this library.")
         }
         self.init(backing, Self.record(of: backingData))
@@ -43,7 +43,7 @@ public struct DefaultSnapshot: DataStoreSnapshot, @unchecked Sendable {
         ModelRecord.of(Backing.Model.self)
     }
 
-    private init(_ backing: any AnyModelBacking, _ record: ModelRecord) {
+    private init(_ backing: ModelState, _ record: ModelRecord) {
         persistentIdentifier = backing.identifier
         for property in record.properties {
             switch property.kind {
@@ -57,7 +57,7 @@ public struct DefaultSnapshot: DataStoreSnapshot, @unchecked Sendable {
         }
     }
 
-    private mutating func attribute(_ property: ModelProperty, of backing: any AnyModelBacking) -> Any? {
+    private mutating func attribute(_ property: ModelProperty, of backing: ModelState) -> Any? {
         guard let object = backing.object else { return backing.values[property.name] }
         do {
             let value = try property.value(of: object)
@@ -69,7 +69,7 @@ public struct DefaultSnapshot: DataStoreSnapshot, @unchecked Sendable {
         }
     }
 
-    private mutating func related(_ property: ModelProperty, of backing: any AnyModelBacking) -> Any? {
+    private mutating func related(_ property: ModelProperty, of backing: ModelState) -> Any? {
         guard let object = backing.object else { return backing.values[property.name] }
         let value = object.value(forKey: property.name)
         var isUnread = object.isFault

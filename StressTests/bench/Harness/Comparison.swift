@@ -39,7 +39,6 @@ struct Comparison {
             return "≤ \(digits(goal))\(unit)\(reachedText)\(reached > goal ? " missed" : "")"
         }
         switch workload.goal {
-        case .unset: return "none"
         case .ratio(let goal): return text(ratio, goal, "")
         case .each(let goal): return text(nanosecondsEach?.all ?? .nan, goal, " ns each")
         case .eachOverRaw(let goal): return text(nanosecondsEach?.overRaw ?? .nan, goal, " ns each over raw")

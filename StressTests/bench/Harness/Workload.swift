@@ -88,7 +88,7 @@ enum Workload: String, CaseIterable {
         case .batchUpdateOverPlain: .ratio(1.3)
         case .batchInsert: .ratio(1.2)
         case .remoteChange: .each(nanoseconds: 10_000_000)
-        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: .unset
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: .ratio(3)
         case .migrateInPlace, .migrateInFront: .ratio(1.2)
         case .migrateByCopy: .ratio(1.3)
         case .migrateByPolicy: .ratio(4)
@@ -150,8 +150,6 @@ extension Workload {
 
 /// A goal for a workload.
 enum Goal {
-    /// There is no goal.
-    case unset
     /// The framework takes at most so many times what the raw C API takes.
     case ratio(Double)
     /// One operation takes at most so many nanoseconds.

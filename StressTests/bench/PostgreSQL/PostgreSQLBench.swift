@@ -64,6 +64,11 @@ struct PostgreSQLBench {
                 + "raw \(text(one)) saves a second, coredata \(text(other)), share \(text(ratio)), goal ≥ \(text(workload.goal))\(ratio < workload.goal ? " missed" : "")"
         }
         let memory = workload == .readEverything ? try peaks() : ""
+        if workload.processes != nil {
+            let (raw, framework) = (Double(scale.jobs) * 1000 / one, Double(scale.jobs) * 1000 / other)
+            return start
+                + "raw \(text(raw)) jobs a second, coredata \(text(framework)), ratio \(text(ratio)), goal ≤ \(text(workload.goal))\(ratio > workload.goal ? " missed" : "")"
+        }
         return start
             + "raw \(text(one)) ms, coredata \(text(other)) ms, ratio \(text(ratio)), goal ≤ \(text(workload.goal))\(ratio > workload.goal ? " missed" : "")\(memory)"
     }
@@ -99,6 +104,8 @@ struct PostgreSQLBench {
         case .writers:
             let count = try RawPostgreSQLSide.writers(url, Self.rawSchema, Self.writers, seconds: options.seconds)
             return (Double(count) / options.seconds, 0)
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany:
+            return Self.value(try RawPostgreSQLSide.doJobs(database, url, scale.jobs, workload.processes ?? 1))
         case .history, .remoteChange, .manyWriters: return (.nan, 0)
         }
     }
@@ -121,6 +128,15 @@ struct PostgreSQLBench {
 
     private func frameworkValue(_ workload: PostgreSQLWorkload) throws -> (Double, Int) {
         if workload == .history { return try historyValue(true) }
+        if let processes = workload.processes {
+            return Self.value(
+                try withStore { place in
+                    try FrameworkSide.doJobs(at: place, count: scale.jobs) {
+                        try WorkerProcesses.run(.frameworkWorkerOfPostgreSQL, in: place.absoluteString, processes)
+                    }
+                }
+            )
+        }
         return try withStore { place in
             func open() throws -> FrameworkSide.Stack { try openStack(place) }
             if needsRows(workload) { try fill(place) }
@@ -142,7 +158,7 @@ struct PostgreSQLBench {
             case .batchDelete: return Self.value(try FrameworkSide.deleteBatch(stack, scale: scale))
             case .batchInsert: return Self.value(try FrameworkSide.insertBatch(stack, scale: scale))
             case .writers: return (Double(try write(stack)) / options.seconds, 0)
-            case .history, .remoteChange, .manyWriters: return (.nan, 0)
+            case .history, .remoteChange, .manyWriters, .jobQueue, .jobQueueOfOne, .jobQueueOfMany: return (.nan, 0)
             }
         }
     }

@@ -14,6 +14,9 @@ enum PostgreSQLWorkload: String, CaseIterable {
     case history = "P10"
     case remoteChange = "P11"
     case manyWriters = "P12"
+    case jobQueueOfOne = "P13a"
+    case jobQueue = "P13"
+    case jobQueueOfMany = "P13b"
 
     var summary: String {
         switch self {
@@ -30,6 +33,9 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .writers: "8 threads, saves of 10 insertions; ratio of the saves"
         case .history: "P2 with a history; against without"
         case .remoteChange: "from a save in one process to the merged object in another, 100 times"
+        case .jobQueueOfOne: "jobs of a queue, claimed and done by one process"
+        case .jobQueue: "the same by four processes"
+        case .jobQueueOfMany: "the same by 16 processes"
         case .manyWriters: "32 threads of 4 processes, saves of 10 insertions, a history; ratio of the saves"
         }
     }
@@ -46,6 +52,17 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .history: 1.4
         case .remoteChange: 50
         case .manyWriters: 1.0 / 3
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: 3
+        }
+    }
+
+    /// The number of processes that do the jobs of a queue; `nil` for other work.
+    var processes: Int? {
+        switch self {
+        case .jobQueueOfOne: 1
+        case .jobQueue: 4
+        case .jobQueueOfMany: 16
+        default: nil
         }
     }
 }

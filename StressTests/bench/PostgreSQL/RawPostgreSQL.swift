@@ -124,6 +124,16 @@ struct RawParameter {
         append(number)
     }
 
+    init(_ number: Double) {
+        type = 701
+        append(number.bitPattern)
+    }
+
+    init(_ text: String) {
+        type = 25
+        bytes = Array(text.utf8)
+    }
+
     private mutating func append<N: FixedWidthInteger>(_ number: N) {
         withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     }

@@ -6,6 +6,8 @@ enum ChildPart: String {
     case rawWriter, frameworkWriter
     /// Does jobs until there are none left.
     case rawWorker, frameworkWorker
+    /// Does the jobs of a PostgreSQL database until there are none left.
+    case rawWorkerOfPostgreSQL, frameworkWorkerOfPostgreSQL
     /// Saves to a PostgreSQL database for some time, and prints how often.
     case rawPostgreSQL, frameworkPostgreSQL
     /// Commits the time to a PostgreSQL database each time it is asked to.
@@ -21,12 +23,17 @@ enum ChildPart: String {
         case .rawWorker: try RawSide.work(in: folder)
         case .frameworkWorker: try FrameworkSide.work(in: folder)
         #if canImport(CoreDataPostgreSQL)
+        case .rawWorkerOfPostgreSQL: try RawPostgreSQLSide.doJobsWhenAsked(folder)
+        case .frameworkWorkerOfPostgreSQL:
+            guard let url = URL(string: folder) else { throw BenchError("The URL is not valid") }
+            try FrameworkSide.work(at: url)
         case .rawPostgreSQL: try ManyWriters(folder).work(isRaw: true)
         case .frameworkPostgreSQL: try ManyWriters(folder).work(isRaw: false)
         case .writerOfPostgreSQL: try PostgreSQLBench.writeWhenAsked(folder)
         case .readerOfPostgreSQL: try PostgreSQLBench.readAlone(folder)
         #else
-        case .rawPostgreSQL, .frameworkPostgreSQL, .writerOfPostgreSQL, .readerOfPostgreSQL:
+        case .rawPostgreSQL, .frameworkPostgreSQL, .writerOfPostgreSQL, .readerOfPostgreSQL, .rawWorkerOfPostgreSQL,
+            .frameworkWorkerOfPostgreSQL:
             throw BenchError("This was built without libpq")
         #endif
         }

@@ -1,5 +1,4 @@
 import CoreData
-import JobQueue
 import Synchronization
 
 extension FrameworkSide {
@@ -89,51 +88,5 @@ extension FrameworkSide {
         // @unchecked Sendable: it is used inside the scope of one context only.
         let value: Value
         init(_ value: Value) { self.value = value }
-    }
-
-    // MARK: - Jobs
-
-    private static func jobsFolder(_ folder: String) -> URL {
-        URL(fileURLWithPath: folder).appendingPathComponent("framework-jobs", isDirectory: true)
-    }
-
-    /// Jobs in a queue from which several processes take them.
-    static func doJobs(in folder: String, count: Int, processes: Int) throws -> Sample {
-        let jobs = jobsFolder(folder)
-        try FileManager.default.createDirectory(at: jobs, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: jobs) }
-        let container = try QueueStore.open(at: jobs.appendingPathComponent("queue.sqlite"))
-        let producer = Producer(container: container, logbook: try Logbook(Producer.name, in: jobs))
-        try wait { try await producer.enqueue(1...Int64(count), in: container.newBackgroundContext()) }
-        let duration = try Jobs.run(.frameworkWorker, in: folder, processes)
-        let context = container.newBackgroundContext()
-        let done = try context.performAndWait {
-            try context.count(for: NSFetchRequest<Receipt>(entityName: "Receipt"))
-        }
-        return Sample(duration: duration, checksum: done)
-    }
-
-    static func work(in folder: String) throws {
-        let jobs = jobsFolder(folder)
-        let container = try QueueStore.open(at: jobs.appendingPathComponent("queue.sqlite"))
-        let name = "worker-\(getpid())"
-        let worker = Worker(name, container: container, logbook: try Logbook(name, in: jobs), lease: 60)
-        let context = container.newBackgroundContext()
-        context.name = name + ".1"
-        try BenchChild.isReady()
-        guard try BenchChild.isAsked() else { return }
-        try wait { while try await worker.workOnce(in: context) > 0 {} }
-    }
-
-    /// Runs asynchronous work to its end, and blocks the calling thread meanwhile.
-    private static func wait(_ work: @escaping @Sendable () async throws -> Void) throws {
-        let done = DispatchSemaphore(value: 0)
-        let failure = Mutex<(any Error)?>(nil)
-        Task.detached {
-            do { try await work() } catch { failure.withLock { $0 = error } }
-            done.signal()
-        }
-        done.wait()
-        if let error = failure.withLock({ $0 }) { throw error }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 
 #if canImport(CoreDataPostgreSQL)
 import CoreDataPostgreSQL
@@ -6,11 +7,11 @@ import CoreDataPostgreSQL
 
 /// Opens the store of the queue.
 package enum QueueStore {
-    /// The model that the classes make.
+    /// The model: what the jobs do, and the entities of jobs.
     ///
     /// There is one for the process: a model stays in memory once a coordinator has used it.
     package static let model = Result {
-        try NSManagedObjectModel(for: Job.self, Receipt.self, versionIdentifier: "2")
+        try NSManagedObjectModel(for: [Receipt.self] + JobEntities.classes)
     }
 
     /// Makes a container with the store at `url`.

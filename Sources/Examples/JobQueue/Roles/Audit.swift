@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 
 /// Compares the store with the facts that the processes know to be saved.
 package struct Audit: Sendable, Equatable {
@@ -20,13 +21,10 @@ package struct Audit: Sendable, Equatable {
         let entries = try await context.perform { try Self.entries(context) }
         jobs = entries.count
         for (number, entry) in entries.sorted(by: { $0.key < $1.key }) {
-            if entry.copies > 1 { faults.append("job \(number) is in the queue \(entry.copies) times") }
-            switch (entry.isDone, entry.receipts.count) {
-            case (true, 1): break
-            case (true, 0): faults.append("job \(number) is done, but nobody has done it")
-            case (false, 0): faults.append("job \(number) was never done")
-            case (false, _): faults.append("job \(number) has a receipt, but is not done")
-            default: faults.append("job \(number) was done \(entry.receipts.count) times, by \(entry.receipts)")
+            if entry.states.count != 1 { faults.append("job \(number) is in the queue \(entry.states.count) times") }
+            for state in entry.states where state != .done { faults.append("job \(number) is \(state), and not done") }
+            if entry.workers.count != 1 {
+                faults.append("job \(number) was done \(entry.workers.count) times, by \(entry.workers)")
             }
             if entry.hasWrongResult { faults.append("job \(number) has a wrong result") }
         }
@@ -34,11 +32,10 @@ package struct Audit: Sendable, Equatable {
             let numbers = try Logbook.numbers(name, in: logbooks)
             if Set(numbers).count != numbers.count { faults.append("\(name) has noted a job twice") }
             for number in numbers {
-                guard let entry = entries[number] else {
+                let entry = entries[number] ?? Entry()
+                if name == Producer.name, entry.states.isEmpty {
                     faults.append("job \(number), which \(name) has saved, is lost")
-                    continue
-                }
-                if name != Producer.name, !entry.receipts.contains(where: { $0.hasPrefix(name + ".") }) {
+                } else if name != Producer.name, !entry.workers.contains(name) {
                     faults.append("the receipt of job \(number), which \(name) has saved, is lost")
                 }
             }
@@ -46,25 +43,23 @@ package struct Audit: Sendable, Equatable {
     }
 
     private struct Entry {
-        var copies = 0
-        var isDone = true
+        /// The states of the jobs with this number.
+        var states: [JobState] = []
         /// The workers that have left a receipt.
-        var receipts: [String] = []
+        var workers: [String] = []
         var hasWrongResult = false
     }
 
     private static func entries(_ context: NSManagedObjectContext) throws -> [Int64: Entry] {
-        let request = NSFetchRequest<Job>(entityName: "Job")
-        request.relationshipKeyPathsForPrefetching = ["receipts"]
         var entries: [Int64: Entry] = [:]
-        for job in try context.fetch(request) {
-            var entry = entries[job.number] ?? Entry()
-            entry.copies += 1
-            entry.isDone = entry.isDone && job.isDone
-            entry.receipts += job.receipts.map(\.worker)
-            let result = Job.result(of: Job.payload(job.number))
-            if job.receipts.contains(where: { $0.result != result }) { entry.hasWrongResult = true }
-            entries[job.number] = entry
+        for job in try context.fetch(QueuedJob.request()) {
+            let number = try job.payload(as: Checksum.self).number
+            entries[number, default: Entry()].states.append(job.state)
+        }
+        for receipt in try context.fetch(NSFetchRequest<Receipt>(entityName: "Receipt")) {
+            let result = Checksum.result(of: Checksum.document(receipt.number))
+            entries[receipt.number, default: Entry()].workers.append(receipt.worker)
+            if receipt.result != result { entries[receipt.number]?.hasWrongResult = true }
         }
         return entries
     }

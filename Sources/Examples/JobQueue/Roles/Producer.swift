@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 
 /// Puts jobs into the queue, several with each save, unless too many are already waiting.
 package struct Producer: Sendable {
@@ -16,41 +17,26 @@ package struct Producer: Sendable {
         self.logbook = logbook
     }
 
-    /// Produces until `isOver` returns true.
-    ///
-    /// - Returns: The number of jobs.
-    @discardableResult
-    package func run(until isOver: @Sendable () -> Bool) async throws -> Int64 {
+    /// Produces until a time, or until its task is cancelled.
+    package func run(until end: Date) async throws {
         let context = container.newBackgroundContext()
         context.name = Self.name
         var last = try await context.perform { try Self.lastNumber(context) }
-        let first = last
-        let doorbell = Doorbell(container.persistentStoreCoordinator)
-        while !isOver() {
-            let count = doorbell.count
-            let waiting = try await context.perform {
-                try context.count(for: Job.request("isDone == NO AND claimedBy == nil"))
+        while !Task.isCancelled, Date() < end {
+            let waiting = try await context.perform { try context.count(for: QueuedJob.request(.ready)) }
+            if waiting < backlog {
+                try await enqueue(last + 1...last + Int64(batch), in: context)
+                last += Int64(batch)
+            } else {
+                try? await Task.sleep(for: .milliseconds(50))
             }
-            guard waiting < backlog else {
-                await doorbell.wait(beyond: count, atMost: 0.25)
-                continue
-            }
-            try await enqueue(last + 1...last + Int64(batch), in: context)
-            last += Int64(batch)
         }
-        return last - first
     }
 
     /// Saves jobs with these numbers, and notes them.
     package func enqueue(_ numbers: ClosedRange<Int64>, in context: NSManagedObjectContext) async throws {
         try await context.perform {
-            let now = Date()
-            for number in numbers {
-                let job = Job(context: context)
-                job.number = number
-                job.payload = Job.payload(number)
-                job.enqueuedAt = now
-            }
+            for number in numbers { try context.enqueue(Checksum(number: number)) }
             try context.save()
             // The producer does not need the jobs that it has made any more.
             context.reset()
@@ -59,9 +45,9 @@ package struct Producer: Sendable {
     }
 
     private static func lastNumber(_ context: NSManagedObjectContext) throws -> Int64 {
-        let request = NSFetchRequest<Job>(entityName: "Job")
-        request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: false)]
+        let request = QueuedJob.request()
+        request.sortDescriptors = [NSSortDescriptor(key: "enqueuedAt", ascending: false)]
         request.fetchLimit = 1
-        return try context.fetch(request).first?.number ?? 0
+        return try context.fetch(request).first?.payload(as: Checksum.self).number ?? 0
     }
 }

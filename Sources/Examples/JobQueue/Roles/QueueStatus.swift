@@ -1,12 +1,12 @@
 import CoreData
+import CoreDataJobs
 
 /// The state of the queue at one moment.
 package struct QueueStatus: Sendable, Equatable {
-    package var waiting = 0
-    package var claimed = 0
-    package var done = 0
-    /// The number of receipts, by the process that has left them.
-    package var doneByWorker: [String: Int] = [:]
+    /// The number of jobs in each state.
+    package var jobs: [JobState: Int] = [:]
+    /// The number of receipts of each worker.
+    package var receipts: [String: Int] = [:]
 
     package init() {}
 
@@ -14,36 +14,28 @@ package struct QueueStatus: Sendable, Equatable {
     ///
     /// It must be called on the context's queue.
     package init(_ context: NSManagedObjectContext) throws {
-        for (values, count) in try Self.groups("Job", by: ["isDone", "claimedBy"], counting: "number", context) {
-            if (values["isDone"] as? NSNumber)?.boolValue == true {
-                done += count
-            } else if values["claimedBy"] is String {
-                claimed += count
-            } else {
-                waiting += count
-            }
+        for (state, count) in try Self.counts(of: "QueuedJob", by: "state", context) {
+            if let state = JobState(rawValue: state) { jobs[state] = count }
         }
-        for (values, count) in try Self.groups("Receipt", by: ["worker"], counting: "worker", context) {
-            guard let worker = values["worker"] as? String else { continue }
-            let process = worker.split(separator: ".").first.map(String.init) ?? worker
-            doneByWorker[process, default: 0] += count
-        }
+        receipts = try Self.counts(of: "Receipt", by: "worker", context)
     }
 
-    private static func groups(
-        _ entity: String,
-        by keys: [String],
-        counting counted: String,
-        _ context: NSManagedObjectContext
-    ) throws -> [(values: [String: Any], count: Int)] {
+    /// The number of jobs that are not finished.
+    package var open: Int { jobs.filter { !$0.key.isFinished }.values.reduce(0, +) }
+
+    private static func counts(of entity: String, by key: String, _ context: NSManagedObjectContext) throws
+        -> [String: Int]
+    {
         let count = NSExpressionDescription()
         count.name = "count"
-        count.expression = NSExpression(forFunction: "count:", arguments: [NSExpression(forKeyPath: counted)])
+        count.expression = NSExpression(forFunction: "count:", arguments: [NSExpression(forKeyPath: key)])
         count.expressionResultType = .integer64AttributeType
         let request = NSFetchRequest<[String: Any]>(entityName: entity)
         request.resultType = .dictionaryResultType
-        request.propertiesToGroupBy = keys
-        request.propertiesToFetch = keys + [count]
-        return try context.fetch(request).map { ($0, ($0["count"] as? NSNumber)?.intValue ?? 0) }
+        request.propertiesToGroupBy = [key]
+        request.propertiesToFetch = [key, count]
+        return try context.fetch(request).reduce(into: [:]) { counts, group in
+            if let value = group[key] as? String { counts[value] = (group["count"] as? NSNumber)?.intValue }
+        }
     }
 }

@@ -1,127 +1,59 @@
 import CoreData
-import StrataLocks
+import CoreDataJobs
 
-/// Claims jobs and does them, in several contexts at once.
-///
-/// Two things ensure that no job is done twice. No claim gets a job while the lease of another claim lasts. And if a worker
-/// takes longer than its lease, then a later claim of the job shows in its row. The save of the slow worker finds that
-/// claim, fails as a whole and leaves no receipt.
+/// Does the jobs of the queue: each leaves a receipt, and the receipt and the end of the job are one save.
 package final class Worker: Sendable {
-    package let container: NSPersistentContainer
-    package let name: String
-    package let logbook: Logbook
-    /// The number of jobs that one context claims at a time.
-    package let batch: Int
-    /// The duration of a claim, in seconds: much longer than a batch takes.
-    package let lease: Double
+    package let jobs: JobWorker
+    private let observer: SaveObserver
 
-    private let counts = Locked(Counts())
-
-    /// The counts of a worker's jobs so far.
-    package struct Counts: Sendable, Equatable {
-        package var done = 0
-        /// The number of jobs whose lease had run out when they were done.
-        package var expired = 0
-    }
-
-    package init(
-        _ name: String,
-        container: NSPersistentContainer,
-        logbook: Logbook,
-        batch: Int = 8,
-        lease: Double = 2
-    ) {
-        self.name = name
-        self.container = container
-        self.logbook = logbook
-        self.batch = batch
-        self.lease = lease
-    }
-
-    package var countsSoFar: Counts { counts.withLock { $0 } }
-
-    /// Works in `contexts` contexts until `isOver` returns true.
+    /// Makes a worker.
     ///
-    /// Each then finishes the jobs that it has claimed.
-    package func run(contexts: Int, until isOver: @escaping @Sendable () -> Bool) async throws {
-        let doorbell = Doorbell(container.persistentStoreCoordinator)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 1...max(contexts, 1) {
-                group.addTask {
-                    let context = self.container.newBackgroundContext()
-                    context.name = "\(self.name).\(number)"
-                    while !isOver() {
-                        let count = doorbell.count
-                        guard try await self.workOnce(in: context) == 0 else { continue }
-                        // There is no notification when a lease runs out.
-                        await doorbell.wait(beyond: count, atMost: 0.25)
-                    }
-                }
-            }
-            try await group.waitForAll()
+    /// - Parameters:
+    ///   - name: The name; no two workers have the same.
+    ///   - container: The container with the queue's store.
+    ///   - logbook: Gets the numbers of the receipts that are saved.
+    ///   - runs: The number of jobs that it runs at once.
+    ///   - lease: For how long a job stays its own after it has died, in seconds.
+    package init(_ name: String, container: NSPersistentContainer, logbook: Logbook, runs: Int = 2, lease: Double = 2) {
+        var settings = JobWorker.Settings()
+        settings.lease = .seconds(lease)
+        jobs = JobWorker(container, queues: ["default": runs], name: name, settings: settings)
+        jobs.handle(Checksum.self) { run in try await Self.work(on: run, as: name) }
+        observer = SaveObserver(container.persistentStoreCoordinator) { saved in
+            logbook.note(saved.compactMap { $0 as? Receipt }.filter { $0.worker == name }.map(\.number))
         }
     }
 
-    /// Claims a batch and does it.
-    ///
-    /// - Returns: The number of jobs claimed.
-    @discardableResult
-    package func workOnce(in context: NSManagedObjectContext) async throws -> Int {
-        let claimed = try await context.perform { try self.claim(in: context) }
-        for claim in claimed {
-            // This runs outside of the context's queue and of any transaction.
-            let result = Job.result(of: claim.payload)
-            if let number = try await context.perform({ try self.finish(claim, result, in: context) }) {
-                logbook.note([number])
-            }
+    package static func work(on run: JobRun<Checksum>, as name: String) async throws {
+        let job = run.job
+        let result = Checksum.result(of: job.document)
+        try await run.perform { context in
+            let receipt = Receipt(context: context)
+            receipt.number = job.number
+            receipt.worker = name
+            receipt.finishedAt = Date()
+            receipt.result = result
         }
-        await context.perform { context.reset() }
-        return claimed.count
     }
+}
 
-    /// A job that belongs to this worker until its lease runs out.
-    package struct Claim: Sendable {
-        package let id: NSManagedObjectID
-        package let payload: String
-    }
+/// Passes on the objects that contexts of a coordinator have inserted, after each save.
+private final class SaveObserver: @unchecked Sendable {
+    // @unchecked Sendable: the token is set in the initialiser only, and removed in the deinitialiser.
+    private let token: any NSObjectProtocol
 
-    /// Claims some of the jobs that are not done and that no other worker has.
-    package func claim(in context: NSManagedObjectContext) throws -> [Claim] {
-        try context.claim(Job.request("isDone == NO"), as: claimant(context), for: .seconds(lease), limit: batch)
-            .map { Claim(id: $0.objectID, payload: $0.payload) }
-    }
-
-    /// Marks a job as done and leaves a receipt, in one save that also ends the lease.
-    ///
-    /// It does nothing if the job no longer belongs to this worker.
-    ///
-    /// - Returns: The job's number, if it is done.
-    package func finish(_ claim: Claim, _ result: Int64, in context: NSManagedObjectContext) throws -> Int64? {
-        // The object may be another one than that of the claim, and may show a later claim.
-        guard let job = try context.existingObject(with: claim.id) as? Job, job.claimedBy == claimant(context) else {
-            counts.withLock { $0.expired += 1 }
-            return nil
+    init(_ coordinator: NSPersistentStoreCoordinator, _ body: @escaping @Sendable (Set<NSManagedObject>) -> Void) {
+        let center = NotificationCenter.default
+        // The closure must not be the last to hold the coordinator: the centre would release it while it is locked.
+        token = center.addObserver(forName: .NSManagedObjectContextDidSave, object: nil, queue: nil) {
+            [weak coordinator] save in
+            // This runs on the queue of the context that has saved.
+            guard let saved = (save.object as? NSManagedObjectContext)?.persistentStoreCoordinator,
+                saved === coordinator
+            else { return }
+            body(save.userInfo?[NSInsertedObjectsKey] as? Set<NSManagedObject> ?? [])
         }
-        job.isDone = true
-        job.claimedBy = nil
-        job.claimedUntil = nil
-        let receipt = Receipt(context: context)
-        receipt.worker = claimant(context)
-        receipt.finishedAt = Date()
-        receipt.result = result
-        receipt.job = job
-        do {
-            // The default merge policy writes nothing on top of another worker's claim.
-            try context.save()
-        } catch let error as CocoaError where error.code == .managedObjectMerge {
-            context.rollback()
-            counts.withLock { $0.expired += 1 }
-            return nil
-        }
-        counts.withLock { $0.done += 1 }
-        return job.number
     }
 
-    /// The name of a claim: no two contexts may have the same.
-    private func claimant(_ context: NSManagedObjectContext) -> String { context.name ?? name }
+    deinit { NotificationCenter.default.removeObserver(token) }
 }

@@ -45,7 +45,7 @@ struct Demo {
         // even a slow machine is much faster.
         let deadline = ContinuousClock.now + .seconds(600)
         var counts = try self.counts(client)
-        while counts.placed + counts.packing > 0, .now < deadline {
+        while counts.placed > 0, .now < deadline {
             try await Task.sleep(for: .milliseconds(100))
             counts = try self.counts(client)
         }

@@ -30,9 +30,6 @@ package final class Order: NSManagedObject {
     @Managed package var state: State
     /// The sum of the lines, which the store computes.
     @Managed package var totalCents: Int64
-    /// The worker that packs the order, and the time until which no other worker may do so.
-    @Managed package var packer: String?
-    @Managed package var packedUntil: Date?
     @Managed package var lines: Set<OrderLine>
     @Managed package var payment: Payment?
     /// The shipments of the workers that have shipped it: one, if all is well.
@@ -41,10 +38,9 @@ package final class Order: NSManagedObject {
     /// The progress of an order.
     package enum State: Int16, Sendable {
         case placed
-        case packing
         case shipped
 
-        package var name: String { ["placed", "packing", "shipped"][Int(rawValue)] }
+        package var name: String { self == .placed ? "placed" : "shipped" }
     }
 }
 

@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 
 #if canImport(CoreDataPostgreSQL)
 import CoreDataPostgreSQL
@@ -32,7 +33,6 @@ package enum StorefrontModel {
         order.properties = [
             attribute("number", .uuid), attribute("customer", .string), attribute("createdAt", .date),
             attribute("updatedAt", .date), attribute("state", .integer16), total,
-            attribute("packer", .string, optional: true), attribute("packedUntil", .date, optional: true),
         ]
         order.uniquenessConstraints = [["number"]]
         order.indexes = [
@@ -61,7 +61,10 @@ package enum StorefrontModel {
 
         let model = NSManagedObjectModel()
         model.entities = [product, order, line, payment, card, invoice, shipment]
-        return model
+        guard let merged = NSManagedObjectModel(byMerging: [model, JobEntities.model()]) else {
+            throw HTTPError(500, "the model has an entity of the name of one of jobs")
+        }
+        return merged
     }
 
     private static func entity(_ name: String, _ type: AnyClass) -> NSEntityDescription {

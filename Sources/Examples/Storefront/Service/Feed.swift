@@ -1,7 +1,6 @@
-import CoreData
 import StrataLocks
 
-/// Follows the latest orders, whichever process changes them, and passes each state to the listeners.
+/// Passes each state of something that changes to all listeners.
 package final class Feed: Sendable {
     private struct State {
         var latest = ""
@@ -11,26 +10,8 @@ package final class Feed: Sendable {
     }
 
     private let state = Locked(State())
-    private let context: NSManagedObjectContext
 
-    /// Makes a feed of the orders in a container's stores.
-    package init(_ container: NSPersistentContainer) {
-        context = container.newBackgroundContext()
-        context.name = "feed"
-        context.automaticallyMergesChangesFromParent = true
-    }
-
-    /// Follows the orders until the task is cancelled.
-    package func run() async throws {
-        for try await snapshot in context.results(for: Shop.latest(20)) {
-            let context = context
-            let text = try await context.perform {
-                let orders = try snapshot.objects(in: context).map(\.message)
-                return String(decoding: try JSONEncoder().encode(orders), as: UTF8.self)
-            }
-            tell(text)
-        }
-    }
+    package init() {}
 
     /// Sends a state to all listeners.
     func tell(_ text: String) {
@@ -42,7 +23,7 @@ package final class Feed: Sendable {
         }
     }
 
-    /// Returns the states of the latest orders from now on, beginning with the present one.
+    /// Returns the states from now on, beginning with the present one.
     ///
     /// A slow listener misses some.
     package func listen() -> AsyncStream<String> {

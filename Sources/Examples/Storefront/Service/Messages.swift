@@ -58,7 +58,6 @@ package struct OrderMessage: Codable, Sendable {
 /// The number of orders, by their state.
 package struct OrderCounts: Codable, Sendable {
     package var placed: Int
-    package var packing: Int
     package var shipped: Int
 }
 

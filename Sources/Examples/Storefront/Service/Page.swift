@@ -20,6 +20,7 @@ enum Page {
         <thead><tr><th>Customer</th><th>State</th><th>Payment</th><th>Total</th></tr></thead>
         <tbody id="orders"></tbody>
         </table>
+        <p><a href="/queues">Queues of jobs</a></p>
         <script>
         const feed = new EventSource("/feed");
         feed.onopen = () => { document.getElementById("state").textContent = "live"; };

@@ -5,18 +5,21 @@ import StrataLocks
 /// The actions for requests.
 package struct Routes: Sendable {
     let shop: Shop
-    let feed: Feed
+    let orders: Feed
+    let queues: Feed
     let metrics: PrometheusInstrument
     /// Whether the server is about to end, so that no more requests should be sent to it.
     let isStopping: @Sendable () -> Bool
 
     package init(
         _ shop: Shop,
-        feed: Feed,
+        orders: Feed,
+        queues: Feed,
         metrics: PrometheusInstrument,
         isStopping: @escaping @Sendable () -> Bool
     ) {
-        (self.shop, self.feed, self.metrics, self.isStopping) = (shop, feed, metrics, isStopping)
+        (self.shop, self.orders, self.queues) = (shop, orders, queues)
+        (self.metrics, self.isStopping) = (metrics, isStopping)
     }
 
     /// Answers a request; `nil` if the answer was streamed.
@@ -74,7 +77,13 @@ package struct Routes: Sendable {
         case ("GET", "counts", 1):
             return try HTTPResponse(json: try shop.counts())
         case ("GET", "feed", 1):
-            try follow(connection)
+            try follow(orders, connection)
+            return nil
+        case ("GET", "queues", 1):
+            let page = QueueBoard.html(try shop.queues())
+            return HTTPResponse(type: "text/html; charset=utf-8", body: Data(page.utf8))
+        case ("GET", "queues", 2) where path[1] == "feed":
+            try follow(queues, connection)
             return nil
         case ("GET", "metrics", 1):
             let statistics = shop.container.persistentStoreCoordinator.statistics()
@@ -128,8 +137,8 @@ package struct Routes: Sendable {
         try connection.endStream()
     }
 
-    /// Streams the latest orders as server-sent events until the client disconnects or the server stops.
-    private func follow(_ connection: HTTPConnection) throws {
+    /// Streams the states of a feed as server-sent events until the client disconnects or the server stops.
+    private func follow(_ feed: Feed, _ connection: HTTPConnection) throws {
         try connection.startStream(type: "text/event-stream")
         try connection.send(piece: "retry: 1000\n\n")
         let stream = feed.listen()

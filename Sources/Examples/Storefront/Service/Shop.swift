@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 
 /// The operations of the shop.
 ///
@@ -96,7 +97,7 @@ package struct Shop: Sendable {
 
     // MARK: - Orders
 
-    /// Places an order: takes its products from the stock, and pays.
+    /// Places an order: takes its products from the stock, pays, and enqueues the job that ships it.
     ///
     /// - Throws: `HTTPError` 404 for a product that does not exist, 409 if there are too few.
     package func place(_ message: OrderRequest) throws -> OrderMessage {
@@ -106,7 +107,7 @@ package struct Shop: Sendable {
         let context = context("place")
         let order = try context.performAndWait(retrying: Self.retries) {
             // A client that has received no answer sends the order again.
-            if let order = try self.order(message.number, in: context) { return order }
+            if let order = try Self.order(message.number, in: context) { return order }
             let order = Order(context: context)
             order.number = message.number
             order.customer = message.customer
@@ -128,6 +129,8 @@ package struct Shop: Sendable {
                 total += line.amountCents
             }
             order.payment = payment(total, message.card, in: context)
+            // The job is stored with the order, or not at all.
+            try context.enqueue(Pack(order: order.number))
             return order
         }
         return context.performAndWait { order.message }
@@ -150,10 +153,10 @@ package struct Shop: Sendable {
 
     package func order(_ number: UUID) throws -> OrderMessage? {
         let context = context("order")
-        return try context.performAndWait { try order(number, in: context)?.message }
+        return try context.performAndWait { try Self.order(number, in: context)?.message }
     }
 
-    private func order(_ number: UUID, in context: NSManagedObjectContext) throws -> Order? {
+    static func order(_ number: UUID, in context: NSManagedObjectContext) throws -> Order? {
         let request = NSFetchRequest<Order>(entityName: "Order")
         request.predicate = NSPredicate(format: "number == %@", number as NSUUID)
         request.fetchLimit = 1
@@ -168,8 +171,14 @@ package struct Shop: Sendable {
                 request.predicate = NSPredicate(format: "state == %d", Int(state.rawValue))
                 return try context.count(for: request)
             }
-            return OrderCounts(placed: try count(.placed), packing: try count(.packing), shipped: try count(.shipped))
+            return OrderCounts(placed: try count(.placed), shipped: try count(.shipped))
         }
+    }
+
+    /// How the queues of jobs stand.
+    package func queues() throws -> [QueueCounts] {
+        let context = context("queues")
+        return try context.performAndWait { try QueueCounts.all(in: context) }
     }
 
     /// A request for the orders that were changed last, newest first.

@@ -1,13 +1,13 @@
 import CoreData
 import Synchronization
 
-/// The service: the shop, its feed and its metrics behind an HTTP server.
+/// The service: the shop, its feeds and its metrics behind an HTTP server.
 package final class StorefrontServer: Sendable {
     package let container: NSPersistentContainer
     package let metrics = PrometheusInstrument()
-    let feed: Feed
+    let (orders, queues) = (Feed(), Feed())
     private let server: HTTPServer
-    private let following: Task<Void, Never>
+    private let following: [Task<Void, Never>]
 
     /// Opens the store and listens.
     ///
@@ -19,20 +19,30 @@ package final class StorefrontServer: Sendable {
         container = try StorefrontStore.open(at: url)
         let coordinator = container.persistentStoreCoordinator
         coordinator.instrument = CoreDataInstruments(metrics, SlowEventLines(from: .milliseconds(500)))
-        // There are 256 connections at most, each with a context, and the contexts of the feed.
+        // There are 256 connections at most, each with a context, and the contexts of the feeds.
         coordinator.limits.contexts = 1000
-        let feed = Feed(container)
         let isStopping = Flag()
-        let routes = Routes(Shop(container), feed: feed, metrics: metrics) { isStopping.isSet }
-        self.feed = feed
+        let routes = Routes(Shop(container), orders: orders, queues: queues, metrics: metrics) { isStopping.isSet }
         self.isStopping = isStopping
         server = try HTTPServer(port: port) { routes.answer($0, $1) }
-        following = Task {
+        following = [
+            Self.follow("the latest orders", orders, container, LatestOrders.follow),
+            Self.follow("the queues of jobs", queues, container, QueueBoard.follow),
+        ]
+    }
+
+    private static func follow(
+        _ name: String,
+        _ feed: Feed,
+        _ container: NSPersistentContainer,
+        _ work: @escaping @Sendable (NSPersistentContainer, Feed) async throws -> Void
+    ) -> Task<Void, Never> {
+        Task {
             do {
-                try await feed.run()
+                try await work(container, feed)
             } catch is CancellationError {
             } catch {
-                coordinator.unreportableErrorHandler?(error, "following the latest orders")
+                container.persistentStoreCoordinator.unreportableErrorHandler?(error, "following \(name)")
             }
         }
     }
@@ -45,9 +55,10 @@ package final class StorefrontServer: Sendable {
     /// Stops in an orderly way: it answers present requests, accepts no new ones, lets saves end, and empties the log.
     package func stop() async throws {
         isStopping.set()
-        feed.end()
+        orders.end()
+        queues.end()
         await server.stop(within: 30)
-        following.cancel()
+        for task in following { task.cancel() }
         try await container.close(within: .seconds(60))
     }
 }
