@@ -128,6 +128,10 @@ let package = Package(
             name: "CoreDataReads",
             dependencies: ["CoreDataEssentials", "StrataLocks", "StrataPredicates"]
         ),
+        // Predicates, sort descriptors and expressions of Swift key paths.
+        .target(name: "CoreDataKeyPaths", dependencies: ["CoreDataEssentials", "StrataPredicates"]),
+        // Rows without objects, in batches.
+        .target(name: "CoreDataRows", dependencies: ["CoreDataEssentials", "StrataLocks", "StrataRows"]),
         // Containers and store descriptions.
         .target(
             name: "CoreDataContainer",
@@ -172,8 +176,8 @@ let package = Package(
             dependencies: [
                 "CoreDataBatches", "CoreDataBinaryStore", "CoreDataClaims", "CoreDataContainer",
                 "CoreDataCustomStores", "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory",
-                "CoreDataLocking", "CoreDataMessages", "CoreDataMigration", "CoreDataModelClasses",
-                "CoreDataModelFiles", "CoreDataOperations", "CoreDataReads", "StrataPredicates",
+                "CoreDataKeyPaths", "CoreDataLocking", "CoreDataMessages", "CoreDataMigration", "CoreDataModelClasses",
+                "CoreDataModelFiles", "CoreDataOperations", "CoreDataReads", "CoreDataRows", "StrataPredicates",
             ]
         ),
 

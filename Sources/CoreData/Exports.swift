@@ -7,6 +7,7 @@
 @_exported import CoreDataEssentials
 @_exported import CoreDataFetchedResults
 @_exported import CoreDataHistory
+@_exported import CoreDataKeyPaths
 @_exported import CoreDataLocking
 @_exported import CoreDataMessages
 @_exported import CoreDataMigration
@@ -14,6 +15,7 @@
 @_exported import CoreDataModelFiles
 @_exported import CoreDataOperations
 @_exported import CoreDataReads
+@_exported import CoreDataRows
 import StrataPredicates
 
 /// The expressions of this module, under a name with which a client can say which type it means.

@@ -327,7 +327,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The version that the context is pinned to; `nil` if it sees the newest.
     ///
     /// Any thread may read it.
-    final var sharedGeneration: PinnedGeneration? { shared.withLock { $0.generation } }
+    package final var sharedGeneration: PinnedGeneration? { shared.withLock { $0.generation } }
 
     // MARK: - Making
 

@@ -188,7 +188,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// Runs a read of open stores, and repeats it if a store was migrated meanwhile.
     ///
     /// That store was closed, and may have given an empty answer.
-    func followingMoves<R>(_ read: () throws -> R) throws -> R {
+    package func followingMoves<R>(_ read: () throws -> R) throws -> R {
         while true {
             let before = moves.load(ordering: .acquiring)
             let result = Result { try read() }
@@ -228,7 +228,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     /// The reads of asynchronous fetches.
-    let asynchronousReads = ReadQueue()
+    package let asynchronousReads = ReadQueue()
 
     // MARK: - Following saves
 

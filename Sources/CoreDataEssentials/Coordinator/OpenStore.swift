@@ -84,7 +84,7 @@ package final class OpenStore: Sendable {
     }
 
     /// The store itself, whose rows are the newest.
-    var base: OpenStore { newest ?? self }
+    package var base: OpenStore { newest ?? self }
 
     /// Whether the store still belongs to its coordinator.
     var isOpen: Bool { newest?.isOpen ?? open.load(ordering: .acquiring) }

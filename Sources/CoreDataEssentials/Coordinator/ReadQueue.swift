@@ -9,7 +9,7 @@ import StrataLocks
 /// Each of the threads belongs to a serial queue. Dispatch's global queues are not suitable: on Linux they also run
 /// Swift's tasks, on as many threads as there are processors, so that some long fetches would block all tasks of the
 /// process.
-final class ReadQueue: Sendable {
+package final class ReadQueue: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []
         /// The number of elements of `waiting` that were already taken.
@@ -29,7 +29,7 @@ final class ReadQueue: Sendable {
     }
 
     /// Runs `work` when its turn has come.
-    func submit(_ work: @escaping @Sendable () -> Void) {
+    package func submit(_ work: @escaping @Sendable () -> Void) {
         let queue = state.withLock { state -> DispatchQueue? in
             state.waiting.append(work)
             if let idle = state.idle.popLast() { return idle }

@@ -34,7 +34,7 @@ package struct StoreRead {
     /// The predicate of a fetch.
     package let predicate: NSPredicate?
 
-    init(
+    package init(
         _ kind: Kind,
         _ layout: EntityLayout,
         relationship: String? = nil,
@@ -147,7 +147,7 @@ extension NSPersistentStoreCoordinator {
 
     /// Announces a read that no context makes.
     @inline(__always)
-    func willRead(_ read: @autoclosure () -> StoreRead) throws {
+    package func willRead(_ read: @autoclosure () -> StoreRead) throws {
         guard ReadWatching.watches.load(ordering: .relaxed) > 0 else { return }
         try announce(read(), in: nil)
     }

@@ -8,11 +8,11 @@ import StrataRows
 /// stopping the program. So real objects have no cost from recording.
 ///
 /// A recording lives for one application of a key path, on one thread.
-final class KeyPathRecording: @unchecked Sendable {
+package final class KeyPathRecording: @unchecked Sendable {
     // @unchecked Sendable: it is bound as a task-local value during a synchronous call, and used only inside that call.
 
     /// The recording of the key path that is being applied on this thread.
-    @TaskLocal static var current: KeyPathRecording?
+    @TaskLocal package static var current: KeyPathRecording?
 
     /// One property that was read.
     struct Step {
@@ -45,7 +45,7 @@ final class KeyPathRecording: @unchecked Sendable {
     }
 
     /// Notes that the key path has no name, whatever it reads.
-    func refuse() {
+    package func refuse() {
         isRefused = true
     }
 

@@ -14,7 +14,7 @@ public struct FetchedRow: Sendable {
     private let row: Row
     private let store: OpenStore
 
-    init(_ row: Row, _ store: OpenStore) {
+    package init(_ row: Row, _ store: OpenStore) {
         self.row = row
         self.store = store
     }

@@ -5,7 +5,7 @@ import Synchronization
 /// One version of a coordinator's stores, which exists as long as a context or a token holds it.
 ///
 /// The first read by any context that is pinned to it decides which version that is. Any thread may use it.
-final class PinnedGeneration: Sendable {
+package final class PinnedGeneration: Sendable {
     let coordinator: NSPersistentStoreCoordinator
     /// Distinguishes the generation from others of the process.
     let number: Int
@@ -31,7 +31,7 @@ final class PinnedGeneration: Sendable {
     /// The stores of the generation; made by the first call.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if a store keeps too many versions already; errors of the stores.
-    func stores() throws -> PinnedStores {
+    package func stores() throws -> PinnedStores {
         if let known = pinned.withLock({ $0 }) { return known }
         // This is outside the lock, as transactions begin here. If several threads come first, one result is used.
         let made = Result { try PinnedStores(coordinator, mayBeReplica) }
@@ -46,7 +46,7 @@ final class PinnedGeneration: Sendable {
 /// The stores that a coordinator had when a generation was first read, each at one version.
 ///
 /// Any thread may use it.
-final class PinnedStores: Sendable {
+package final class PinnedStores: Sendable {
     /// The stores by index; `nil` for those that were not open.
     ///
     /// A store that keeps no versions is in the array itself.
@@ -83,7 +83,7 @@ final class PinnedStores: Sendable {
     /// `nil`.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if one of them was removed, or there is none.
-    func stores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
+    package func stores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
         let stores = versions.compactMap { $0?.latest }.filter { version in
             plan.entityNumbers.contains { version.entityNumbers.contains($0) }
                 && (affected?.contains { version.isMeant(by: $0) } ?? true)

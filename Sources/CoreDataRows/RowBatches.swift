@@ -1,3 +1,4 @@
+import CoreDataEssentials
 import Foundation
 import StrataLocks
 import StrataRows

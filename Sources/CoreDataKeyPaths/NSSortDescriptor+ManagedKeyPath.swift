@@ -1,3 +1,4 @@
+import CoreDataEssentials
 import StrataPredicates
 
 extension NSSortDescriptor {
