@@ -235,11 +235,15 @@ let package = Package(
         .target(
             name: "StrataInspector",
             dependencies: [
-                "CoreData", "CoreDataJobs", "StrataRows", "StrataStoreChecks", "StrataSQLite", "StrataSQLiteStore",
+                "CoreData", "CoreDataJobs", "StrataPackages", "StrataRows", "StrataStoreChecks", "StrataSQLite",
+                "StrataSQLiteStore",
                 "StrataLocks",
             ]
         ),
         .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
+        // New packages, without the framework: `swift run strata-new` is built within seconds.
+        .target(name: "StrataPackages"),
+        .executableTarget(name: "strata-new", dependencies: ["StrataPackages"]),
         .target(
             name: "DebianIndex",
             dependencies: ["CoreData", "StrataLocks"],
@@ -356,7 +360,8 @@ let package = Package(
         .testTarget(
             name: "StrataInspectorTests",
             dependencies: [
-                "StrataInspector", "CoreData", "CoreDataJobs", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport",
+                "StrataInspector", "StrataPackages", "CoreData", "CoreDataJobs", "StrataStoreChecks",
+                "StrataSQLiteStore", "TestSupport",
             ]
         ),
         .testTarget(

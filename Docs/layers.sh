@@ -101,7 +101,7 @@ awk '
     /^<!-- end of layers -->$/ { isPicture = 0; markers++ }
     isPicture { next }
     # A row of the table: | `target` | what it is | imports |
-    /^\| `[A-Za-z]+` \|/ && split($0, cell, "|") == 5 {
+    /^\| `[A-Za-z-]+` \|/ && split($0, cell, "|") == 5 {
         target = cell[2]
         gsub(/[ `]/, "", target)
         if (target in imports) {
@@ -130,7 +130,12 @@ case "$1" in
         # The package manager lets a target import what happens to be built before it.
         isWrong=0
         while read -r name path; do
-            grep -rhoE --include='*.swift' '^[@a-zA-Z_() ]*import ([a-z]+ )?(C?Strata[A-Za-z]+|CoreData[A-Za-z]*)' "$path" |
+            # What a text of several lines contains is no import of its file.
+            find "$path" -name '*.swift' -exec awk '
+                FNR == 1 { isText = 0 }
+                /"""/ { if (gsub(/"""/, "") % 2) isText = !isText; next }
+                !isText
+            ' {} + | grep -oE '^[@a-zA-Z_() ]*import ([a-z]+ )?(C?Strata[A-Za-z]+|CoreData[A-Za-z]*)' |
                 awk '{ print $NF }' | LC_ALL=C sort -u > "$scratch/imports" || true
             while read -r import; do
                 grep -qE "^[0-9]+ $name( .*)? $import( |$)" "$scratch/targets" || {

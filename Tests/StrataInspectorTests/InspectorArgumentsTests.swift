@@ -1,6 +1,7 @@
 import CoreData
 import Expectations
 import Foundation
+import StrataPackages
 import TestSupport
 import Testing
 
@@ -96,8 +97,8 @@ struct InspectorArgumentsTests {
         let program = folder.appendingPathComponent("scratch/debug/strata")
         let source = package.appendingPathComponent("Sources/New.swift").path
 
-        expectEqual(NewCommand.ownPackage(of: program, builtFrom: source)?.path, package.path)
-        expectEqual(NewCommand.ownPackage(of: program, builtFrom: program.path)?.path, nil)
+        expectEqual(NewPackage.ownPackage(of: program, builtFrom: source)?.path, package.path)
+        expectEqual(NewPackage.ownPackage(of: program, builtFrom: program.path)?.path, nil)
     }
 }
 
