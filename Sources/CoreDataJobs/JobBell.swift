@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// Wakes a worker that waits for something to happen.
 ///
@@ -6,6 +7,15 @@ import CoreData
 /// nothing between look and wait is missed.
 final class JobBell: Sendable {
     private let rings = WaitingTasks(0)
+    private let alarm = Locked<Alarm?>(nil)
+
+    /// The next time at which the bell rings by itself.
+    private struct Alarm {
+        let time: Date
+        let task: Task<Void, Never>
+    }
+
+    deinit { alarm.withLock { $0?.task.cancel() } }
 
     /// How often the bell was rung.
     var count: Int { rings.value }
@@ -14,12 +24,29 @@ final class JobBell: Sendable {
 
     /// Waits until the count is above the given one, the clock shows a time, or the task is cancelled.
     func wait(beyond count: Int, until time: Date, by clock: any JobClock) async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.rings.wait { $0 > count } }
-            group.addTask { try? await clock.sleep(until: time) }
-            await group.next()
-            group.cancelAll()
+        guard rings.value <= count, clock.now < time else { return }
+        setAlarm(time, clock)
+        await rings.wait { $0 > count }
+    }
+
+    /// Sets the alarm, unless it is set to an earlier time: then whoever waits looks once more than needed.
+    ///
+    /// A busy worker waits after each job. So it would set and clear a timer for each.
+    private func setAlarm(_ time: Date, _ clock: any JobClock) {
+        alarm.withLock { alarm in
+            if let alarm, alarm.time <= time { return }
+            alarm?.task.cancel()
+            let task = Task { [weak self] in
+                try? await clock.sleep(until: time)
+                if !Task.isCancelled { self?.ring(at: time) }
+            }
+            alarm = Alarm(time: time, task: task)
         }
+    }
+
+    private func ring(at time: Date) {
+        alarm.withLock { if $0?.time == time { $0 = nil } }
+        ring()
     }
 }
 

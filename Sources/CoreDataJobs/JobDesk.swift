@@ -270,6 +270,64 @@ struct JobDesk: Sendable {
         return nil
     }
 
+    /// Changes several jobs of this worker and saves, in a context that may have other changes.
+    ///
+    /// - Returns: Whether all were still this worker's; otherwise all changes are dropped.
+    /// - Throws: Errors of the save. All changes of the context are dropped then.
+    func settle(
+        _ claims: [JobClaim],
+        in context: NSManagedObjectContext,
+        _ change: @Sendable @escaping (QueuedJob) throws -> Void
+    ) async throws -> Bool {
+        try await context.perform {
+            do {
+                let isSaved = try settleAndWait(claims, context, change)
+                if !isSaved { context.rollback() }
+                return isSaved
+            } catch {
+                context.rollback()
+                throw error
+            }
+        }
+    }
+
+    private func settleAndWait(
+        _ claims: [JobClaim],
+        _ context: NSManagedObjectContext,
+        _ change: (QueuedJob) throws -> Void
+    ) throws -> Bool {
+        // Only this policy finds that another worker has a job.
+        context.mergePolicy = NSMergePolicy.error
+        let request = QueuedJob.request()
+        request.predicate = NSPredicate(format: "SELF IN %@", claims.map(\.id))
+        request.sortDescriptors = nil
+        let jobs = try context.fetch(request)
+        guard jobs.count == claims.count else { return false }
+        let attempts = Dictionary(uniqueKeysWithValues: claims.map { ($0.id, $0.attempt) })
+        for tries in 1...Self.patience {
+            for job in jobs {
+                // A handler that changes a job is called again for each job, where that is kept.
+                guard tries > 1 || !job.hasChanges else { return false }
+                if tries > 1 { context.refresh(job, mergeChanges: false) }
+                guard job.state == .running, job.claimedBy == worker, job.attempt == attempts[job.objectID] else {
+                    return false
+                }
+                try change(job)
+            }
+            do {
+                for job in jobs where job.keptFor <= 0 && job.uniqueKey == nil { context.delete(job) }
+                try context.save()
+                return true
+            } catch let error as CocoaError where error.code == .managedObjectMerge && tries < Self.patience {
+                // The heartbeat and those who look after jobs change only jobs.
+                let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+                let isOfJobs = conflicts.allSatisfy { conflict in jobs.contains { $0 === conflict.sourceObject } }
+                guard !conflicts.isEmpty, isOfJobs else { throw error }
+            }
+        }
+        return false
+    }
+
     /// The unsaved values of a job's properties that `QueuedJob` does not have.
     private static func ownChanges(_ job: QueuedJob) -> [String: Any] {
         var entity = job.entity

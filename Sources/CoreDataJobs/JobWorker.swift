@@ -61,8 +61,15 @@ public final class JobWorker: Sendable {
     /// Runs the handler of a type, and returns its output as JSON.
     typealias Handler = @Sendable (JobClaim, NSManagedObjectContext, JobDesk) async throws -> String?
 
+    /// Runs the handler of a type for several jobs.
+    struct GroupHandler {
+        let most: Int
+        let run: @Sendable ([JobClaim], NSManagedObjectContext) async throws -> Void
+    }
+
     struct State {
         var handlers: [String: Handler] = [:]
+        var groupHandlers: [String: GroupHandler] = [:]
         var schedules: [JobScheduleEntry] = []
         var runs: [NSManagedObjectID: Run] = [:]
         var counts = JobCounts()
@@ -167,8 +174,49 @@ public final class JobWorker: Sendable {
         }
     }
 
+    /// Sets the handler of a type of jobs that does several of them together.
+    ///
+    /// One save then ends these jobs and stores their effects. So small jobs cost a fraction of what a save for each costs.
+    /// The jobs of a group take as many of the queue's places, so the number of places limits the group as well.
+    ///
+    /// ```swift
+    /// struct Open: Job { var venue: String }
+    /// let worker = JobWorker(container, queues: ["default": 20])
+    /// worker.handle(Open.self, together: 20) { group in
+    ///     try await group.perform { context in
+    ///         for job in group.jobs { Venue(context: context).name = job.venue }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// If the handler throws, or if the save fails, then nothing of the group is saved, and the handler is called again for
+    /// each job by itself, in the same attempt. So one faulty job fails alone. Effects outside of the store may happen again.
+    /// A job with a ``JobOptions/key`` always comes by itself.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the jobs.
+    ///   - most: The most jobs of one group, at least 1.
+    ///   - handler: The work. It may run several times at once; see ``JobGroup``.
+    public func handle<J: Job>(
+        _ type: J.Type,
+        together most: Int,
+        _ handler: @escaping @Sendable (JobGroup<J>) async throws -> Void
+    ) where J.Output == NoOutput {
+        let run: @Sendable ([JobClaim], NSManagedObjectContext) async throws -> Void = { claims, context in
+            try await handler(JobGroup(type, claims, context))
+        }
+        state.withLock { state in
+            state.groupHandlers[type.jobName] = GroupHandler(most: max(most, 1), run: run)
+            state.handlers[type.jobName] = { claim, context, _ in
+                try await run([claim], context)
+                return nil
+            }
+        }
+    }
+
     private func register<J: Job>(_ type: J.Type, _ handler: @escaping @Sendable (JobRun<J>) async throws -> String?) {
         state.withLock { state in
+            state.groupHandlers[type.jobName] = nil
             state.handlers[type.jobName] = { claim, context, desk in
                 try await handler(JobRun(try JobCoding.decode(type, claim.payload), claim, context, desk))
             }
@@ -204,7 +252,10 @@ public final class JobWorker: Sendable {
             while true {
                 try Task.checkCancellation()
                 let (count, busy) = (bell.count, runningCount)
-                let begun = try await pass(atMost: max(most, 1) - busy, isFull: busy == 0 || isLookDue)
+                let isFull = most <= 1 || isLookDue
+                var begun = try await pass(atMost: max(most, 1) - busy, isFull: isFull)
+                // Only a look at everything shows that nothing is due.
+                if begun == 0 && busy == 0 && !isFull { begun = try await pass(atMost: max(most, 1)) }
                 if begun == 0 && busy == 0 { return counts - before }
                 // Detached, since a cancelled task would not wait for the runs.
                 await Task.detached { await self.awaitRuns(until: .distantFuture, orBeyond: count) }.value
@@ -386,10 +437,8 @@ public final class JobWorker: Sendable {
                         }
                     }
                 }
-                for claim in claims {
-                    await begin(claim)
-                    begun += 1
-                }
+                for group in groups(of: claims) { await begin(group) }
+                begun += claims.count
             }
         }
         return begun
@@ -446,28 +495,57 @@ public final class JobWorker: Sendable {
 
     // MARK: - Runs
 
-    /// Starts the run of a job that was just claimed.
-    private func begin(_ claim: JobClaim) async {
+    /// Jobs that were just claimed, as they run together.
+    private func groups(of claims: [JobClaim]) -> [[JobClaim]] {
+        let handlers = state.withLock { $0.groupHandlers }
+        var groups: [[JobClaim]] = []
+        /// The place of the group of each type that has room.
+        var open: [String: Int] = [:]
+        for claim in claims {
+            let isPlain = claim.key == nil && !claim.isCancelRequested && claim.attempt <= claim.maximumAttempts
+            guard isPlain, let most = handlers[claim.name]?.most, most > 1 else {
+                groups.append([claim])
+                continue
+            }
+            if let place = open[claim.name], groups[place].count < most {
+                groups[place].append(claim)
+            } else {
+                open[claim.name] = groups.count
+                groups.append([claim])
+            }
+        }
+        return groups
+    }
+
+    /// Starts the run of jobs that were just claimed.
+    private func begin(_ claims: [JobClaim]) async {
         let isStopping = state.withLock { state in
             if state.stop != nil { return true }
-            // This worker was so slow that its own lease has ended.
-            state.runs[claim.id]?.end = .lost
-            state.runs[claim.id]?.task?.cancel()
             if state.runs.isEmpty { state.nextBeat = settings.clock.now.addingTimeInterval(settings.lease.seconds / 3) }
-            let run = Run(claim: claim)
-            state.runs[claim.id] = run
+            for claim in claims {
+                // This worker was so slow that its own lease has ended.
+                state.runs[claim.id]?.end = .lost
+                state.runs[claim.id]?.task?.cancel()
+                state.runs[claim.id] = Run(claim: claim)
+            }
             return false
         }
         if isStopping {
             let clock = settings.clock
-            await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) }
+            for claim in claims { await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) } }
             return
         }
-        let task = Task { await self.execute(claim) }
+        start(claims)
+    }
+
+    private func start(_ claims: [JobClaim]) {
+        let task = claims.count == 1 ? Task { await self.execute(claims[0]) } : Task { await self.execute(claims) }
         state.withLock { state in
-            guard let run = state.runs[claim.id], run.claim.attempt == claim.attempt else { return }
-            state.runs[claim.id]?.task = task
-            if run.end != nil { task.cancel() }
+            for claim in claims {
+                guard let run = state.runs[claim.id], run.claim.attempt == claim.attempt else { continue }
+                state.runs[claim.id]?.task = task
+                if run.end != nil { task.cancel() }
+            }
         }
     }
 
@@ -490,12 +568,55 @@ public final class JobWorker: Sendable {
     private func execute(_ claim: JobClaim) async {
         let start = ContinuousClock.now
         await work(on: claim)
+        forget([claim], since: start)
+    }
+
+    /// Runs several jobs together, or starts the run of each if that fails.
+    private func execute(_ claims: [JobClaim]) async {
+        let start = ContinuousClock.now
+        if await haveDone(claims) { return forget(claims, since: start) }
+        for claim in claims {
+            if endOfRun(claim) == nil {
+                // The task of the group may be cancelled for the sake of another job.
+                self.start([claim])
+            } else {
+                await settle(claim, after: CancellationError())
+                forget([claim], since: start)
+            }
+        }
+    }
+
+    /// Runs the handler of several jobs, and ends them all with one save.
+    ///
+    /// - Returns: Whether it has; otherwise nothing was saved.
+    private func haveDone(_ claims: [JobClaim]) async -> Bool {
+        guard let handler = state.withLock({ $0.groupHandlers[claims[0].name] }) else { return false }
+        let clock = settings.clock
+        let context = desk.newContext()
+        do {
+            try await handler.run(claims, context)
+            let isSaved = try await desk.settle(claims, in: context) { job in
+                job.progress = 1
+                job.finish(.done, at: clock.now)
+            }
+            if isSaved { for claim in claims { await conclude(claim, .done) } }
+            return isSaved
+        } catch {
+            // The runs of the jobs by themselves show which of them is at fault.
+            await context.perform { context.rollback() }
+            return false
+        }
+    }
+
+    /// Frees the places of runs that have ended.
+    private func forget(_ claims: [JobClaim], since start: ContinuousClock.Instant) {
         let isQuick = ContinuousClock.now - start < Self.quickRun
         state.withLock { state in
             state.isQuick = isQuick
-            if state.runs[claim.id]?.claim.attempt == claim.attempt { state.runs[claim.id] = nil }
+            for claim in claims where state.runs[claim.id]?.claim.attempt == claim.attempt {
+                state.runs[claim.id] = nil
+            }
         }
-        // There is a free place.
         bell.ring()
     }
 

@@ -33,7 +33,8 @@ final class WaitingTasks<Value: Sendable>: Sendable {
             let value = state.value
             let due = state.waiters.filter { $0.value.isOver(value) }
             for number in due.keys { state.waiters[number] = nil }
-            return due.values.map(\.continuation)
+            // A key path would be made anew each time.
+            return due.values.map { $0.continuation }
         }
         for waiter in due { waiter.resume() }
     }

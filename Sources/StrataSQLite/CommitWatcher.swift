@@ -110,10 +110,15 @@ package final class CommitWatcher: @unchecked Sendable {
     private func stir() {
         guard !isStirred.exchange(true, ordering: .sequentiallyConsistent) else { return }
         onQueue { watcher in
-            watcher.isStirred.store(false, ordering: .sequentiallyConsistent)
-            watcher.pause = Self.shortestPause
-            watcher.look()
+            // The report that is scheduled looks again. Until then no event needs to wake this queue.
+            if !watcher.isReportScheduled { watcher.lookAfterEvent() }
         }
+    }
+
+    private func lookAfterEvent() {
+        isStirred.store(false, ordering: .sequentiallyConsistent)
+        pause = Self.shortestPause
+        look()
     }
 
     /// Reads the version, reports a new one, and schedules the next quick check.
@@ -126,11 +131,11 @@ package final class CommitWatcher: @unchecked Sendable {
             hasNews = true
         }
         report()
-        guard !isMemory, !isLookScheduled, pause <= Self.longestPause else { return }
+        guard !isMemory, !isLookScheduled, !isReportScheduled, pause <= Self.longestPause else { return }
         isLookScheduled = true
         onQueue(after: pause) { watcher in
             watcher.isLookScheduled = false
-            watcher.look()
+            if !watcher.isReportScheduled { watcher.look() }
         }
         pause *= 2
     }
@@ -155,7 +160,7 @@ package final class CommitWatcher: @unchecked Sendable {
         isReportScheduled = true
         onQueue(after: early) { watcher in
             watcher.isReportScheduled = false
-            watcher.report()
+            watcher.lookAfterEvent()
         }
     }
 

@@ -89,7 +89,12 @@ final class FileEvents: Sendable {
                 : changed.flatMap { state.handlers[$0].map { Array($0.values) } ?? [] }
         }
         for handler in handlers { handler() }
+        // A commit writes each page by itself, and each write is an event. The next ones are read together.
+        usleep(Self.pause)
     }
+
+    /// The time for which events are left to gather after some were reported, in microseconds.
+    private static let pause: UInt32 = 500
     #else
     /// This system has none.
     static let shared: FileEvents? = nil

@@ -46,7 +46,7 @@ struct ArticleTests {
     @Test(.enabled(if: ShownProgram.canRun))
     func `the page of jobs compiles, block after block, and runs as one program`() throws {
         let blocks = try ShownCode.page("Docs/Jobs.md")
-        expectEqual(blocks.count, 10)
+        expectEqual(blocks.count, 11)
         let ran = try ShownProgram.run(["main.swift": blocks.map(\.code).joined(separator: "\n")])
         expectEqual(ran.complaints, "")
         let output = """

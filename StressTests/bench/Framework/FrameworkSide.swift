@@ -16,7 +16,12 @@ enum FrameworkSide: Side {
         if workload == .changeHistory { return try changeKeepingHistory(true, in: folder, scale: scale) }
         if workload == .remoteChange { return try remoteChanges(in: folder) }
         if let processes = workload.processes {
-            return try doJobs(in: folder, count: scale.jobs, processes: processes)
+            return try doJobs(
+                in: folder,
+                count: scale.jobs,
+                processes: processes,
+                oneByOne: workload == .jobQueueOneByOne
+            )
         }
         if workload == .migrateByPolicy { return try migrateByPolicy(in: folder) }
         if [.migrateInPlace, .migrateInFront, .migrateByCopy].contains(workload) {

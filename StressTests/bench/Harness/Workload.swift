@@ -25,6 +25,7 @@ enum Workload: String, CaseIterable {
     case jobQueueOfOne = "W20a"
     case jobQueue = "W20"
     case jobQueueOfMany = "W20b"
+    case jobQueueOneByOne = "W20c"
     case migrateInPlace = "W21"
     case migrateInFront = "W21b"
     case migrateByCopy = "W22"
@@ -59,6 +60,7 @@ enum Workload: String, CaseIterable {
         case .jobQueueOfOne: "jobs of a queue, claimed and done by one process"
         case .jobQueue: "the same by four processes"
         case .jobQueueOfMany: "the same by 16 processes"
+        case .jobQueueOneByOne: "W20 with a save for each job on both sides"
         case .migrateInPlace: "a migration that adds an attribute and an entity"
         case .migrateInFront: "the same, and the new entity comes first, so that all rows get another number"
         case .migrateByCopy: "a migration that renames, removes and retypes attributes of all rows"
@@ -88,7 +90,7 @@ enum Workload: String, CaseIterable {
         case .batchUpdateOverPlain: .ratio(1.3)
         case .batchInsert: .ratio(1.2)
         case .remoteChange: .each(nanoseconds: 10_000_000)
-        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: .ratio(3)
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne: .ratio(3)
         case .migrateInPlace, .migrateInFront: .ratio(1.2)
         case .migrateByCopy: .ratio(1.3)
         case .migrateByPolicy: .ratio(4)
@@ -99,7 +101,7 @@ enum Workload: String, CaseIterable {
     var startsEmpty: Bool {
         switch self {
         case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange,
-            .jobQueue, .jobQueueOfOne, .jobQueueOfMany:
+            .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
             true
         default: false
         }
@@ -129,7 +131,8 @@ extension Workload {
     var opensRawDatabase: Bool {
         switch self {
         case .childSave, .insertHistory, .changeHistory, .migrateInPlace, .migrateInFront, .migrateByPolicy,
-            .remoteChange, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .readProperties, .writeProperties:
+            .remoteChange, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne, .readProperties,
+            .writeProperties:
             false
         default: true
         }
@@ -141,7 +144,7 @@ extension Workload {
     var processes: Int? {
         switch self {
         case .jobQueueOfOne: 1
-        case .jobQueue: 4
+        case .jobQueue, .jobQueueOneByOne: 4
         case .jobQueueOfMany: 16
         default: nil
         }
@@ -189,7 +192,7 @@ struct Scale {
         case .openContext: lookups
         case .mergeSave: changes * Self.mergingContexts
         case .remoteChange: Self.remoteChanges
-        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: jobs
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne: jobs
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

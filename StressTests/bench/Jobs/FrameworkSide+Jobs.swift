@@ -11,15 +11,15 @@ extension FrameworkSide {
     private static func queue(_ folder: String) -> URL { jobsFolder(folder).appendingPathComponent("queue.sqlite") }
 
     /// Jobs in a queue from which several processes take them.
-    static func doJobs(in folder: String, count: Int, processes: Int) throws -> Sample {
+    static func doJobs(in folder: String, count: Int, processes: Int, oneByOne: Bool) throws -> Sample {
         try FileManager.default.createDirectory(at: jobsFolder(folder), withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: jobsFolder(folder)) }
         return try doJobs(at: queue(folder), count: count) {
-            try WorkerProcesses.run(.frameworkWorker, in: folder, processes)
+            try WorkerProcesses.run(oneByOne ? .frameworkWorkerOneByOne : .frameworkWorker, in: folder, processes)
         }
     }
 
-    static func work(in folder: String) throws { try work(at: queue(folder)) }
+    static func work(in folder: String, oneByOne: Bool) throws { try work(at: queue(folder), oneByOne: oneByOne) }
 
     /// Enqueues jobs in a store, and lets others do them.
     static func doJobs(at store: URL, count: Int, _ run: () throws -> Duration) throws -> Sample {
@@ -36,10 +36,29 @@ extension FrameworkSide {
     }
 
     /// In the process that was started for it: does jobs when it is asked to, until there are none left.
-    static func work(at store: URL) throws {
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - oneByOne: Whether each job has a save of its own.
+    /// - Throws: Errors of the store.
+    static func work(at store: URL, oneByOne: Bool) throws {
         let places = WorkerProcesses.jobsAtOnce
         let worker = JobWorker(try QueueStore.open(at: store), queues: ["default": places])
-        worker.handle(Checksum.self) { [name = worker.name] run in try await Worker.work(on: run, as: name) }
+        let name = worker.name
+        if oneByOne {
+            worker.handle(Checksum.self) { run in try await Worker.work(on: run, as: name) }
+        } else {
+            worker.handle(Checksum.self, together: places) { group in
+                let results = group.jobs.map { ($0.number, Checksum.result(of: $0.document)) }
+                try await group.perform { context in
+                    for (number, result) in results {
+                        let receipt = Receipt(context: context)
+                        (receipt.number, receipt.worker, receipt.finishedAt) = (number, name, Date())
+                        receipt.result = result
+                    }
+                }
+            }
+        }
         try BenchChild.isReady()
         guard try BenchChild.isAsked() else { return }
         let done = DispatchSemaphore(value: 0)

@@ -104,7 +104,7 @@ struct PostgreSQLBench {
         case .writers:
             let count = try RawPostgreSQLSide.writers(url, Self.rawSchema, Self.writers, seconds: options.seconds)
             return (Double(count) / options.seconds, 0)
-        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany:
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
             return Self.value(try RawPostgreSQLSide.doJobs(database, url, scale.jobs, workload.processes ?? 1))
         case .history, .remoteChange, .manyWriters: return (.nan, 0)
         }
@@ -132,7 +132,10 @@ struct PostgreSQLBench {
             return Self.value(
                 try withStore { place in
                     try FrameworkSide.doJobs(at: place, count: scale.jobs) {
-                        try WorkerProcesses.run(.frameworkWorkerOfPostgreSQL, in: place.absoluteString, processes)
+                        let part: ChildPart =
+                            workload == .jobQueueOneByOne
+                            ? .frameworkWorkerOfPostgreSQLOneByOne : .frameworkWorkerOfPostgreSQL
+                        return try WorkerProcesses.run(part, in: place.absoluteString, processes)
                     }
                 }
             )
@@ -158,7 +161,8 @@ struct PostgreSQLBench {
             case .batchDelete: return Self.value(try FrameworkSide.deleteBatch(stack, scale: scale))
             case .batchInsert: return Self.value(try FrameworkSide.insertBatch(stack, scale: scale))
             case .writers: return (Double(try write(stack)) / options.seconds, 0)
-            case .history, .remoteChange, .manyWriters, .jobQueue, .jobQueueOfOne, .jobQueueOfMany: return (.nan, 0)
+            case .history, .remoteChange, .manyWriters, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
+                return (.nan, 0)
             }
         }
     }

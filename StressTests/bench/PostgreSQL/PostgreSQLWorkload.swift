@@ -17,6 +17,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
     case jobQueueOfOne = "P13a"
     case jobQueue = "P13"
     case jobQueueOfMany = "P13b"
+    case jobQueueOneByOne = "P13c"
 
     var summary: String {
         switch self {
@@ -36,6 +37,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .jobQueueOfOne: "jobs of a queue, claimed and done by one process"
         case .jobQueue: "the same by four processes"
         case .jobQueueOfMany: "the same by 16 processes"
+        case .jobQueueOneByOne: "P13 with a save for each job on both sides"
         case .manyWriters: "32 threads of 4 processes, saves of 10 insertions, a history; ratio of the saves"
         }
     }
@@ -52,7 +54,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .history: 1.4
         case .remoteChange: 50
         case .manyWriters: 1.0 / 3
-        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany: 3
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne: 3
         }
     }
 
@@ -60,7 +62,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
     var processes: Int? {
         switch self {
         case .jobQueueOfOne: 1
-        case .jobQueue: 4
+        case .jobQueue, .jobQueueOneByOne: 4
         case .jobQueueOfMany: 16
         default: nil
         }

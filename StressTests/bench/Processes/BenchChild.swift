@@ -5,9 +5,9 @@ enum ChildPart: String {
     /// Commits the time each time it is asked to.
     case rawWriter, frameworkWriter
     /// Does jobs until there are none left.
-    case rawWorker, frameworkWorker
+    case rawWorker, frameworkWorker, frameworkWorkerOneByOne
     /// Does the jobs of a PostgreSQL database until there are none left.
-    case rawWorkerOfPostgreSQL, frameworkWorkerOfPostgreSQL
+    case rawWorkerOfPostgreSQL, frameworkWorkerOfPostgreSQL, frameworkWorkerOfPostgreSQLOneByOne
     /// Saves to a PostgreSQL database for some time, and prints how often.
     case rawPostgreSQL, frameworkPostgreSQL
     /// Commits the time to a PostgreSQL database each time it is asked to.
@@ -21,19 +21,20 @@ enum ChildPart: String {
         case .rawWriter: try RawSide.writeWhenAsked(in: folder)
         case .frameworkWriter: try FrameworkSide.writeWhenAsked(in: folder)
         case .rawWorker: try RawSide.work(in: folder)
-        case .frameworkWorker: try FrameworkSide.work(in: folder)
+        case .frameworkWorker: try FrameworkSide.work(in: folder, oneByOne: false)
+        case .frameworkWorkerOneByOne: try FrameworkSide.work(in: folder, oneByOne: true)
         #if canImport(CoreDataPostgreSQL)
         case .rawWorkerOfPostgreSQL: try RawPostgreSQLSide.doJobsWhenAsked(folder)
-        case .frameworkWorkerOfPostgreSQL:
+        case .frameworkWorkerOfPostgreSQL, .frameworkWorkerOfPostgreSQLOneByOne:
             guard let url = URL(string: folder) else { throw BenchError("The URL is not valid") }
-            try FrameworkSide.work(at: url)
+            try FrameworkSide.work(at: url, oneByOne: self == .frameworkWorkerOfPostgreSQLOneByOne)
         case .rawPostgreSQL: try ManyWriters(folder).work(isRaw: true)
         case .frameworkPostgreSQL: try ManyWriters(folder).work(isRaw: false)
         case .writerOfPostgreSQL: try PostgreSQLBench.writeWhenAsked(folder)
         case .readerOfPostgreSQL: try PostgreSQLBench.readAlone(folder)
         #else
         case .rawPostgreSQL, .frameworkPostgreSQL, .writerOfPostgreSQL, .readerOfPostgreSQL, .rawWorkerOfPostgreSQL,
-            .frameworkWorkerOfPostgreSQL:
+            .frameworkWorkerOfPostgreSQL, .frameworkWorkerOfPostgreSQLOneByOne:
             throw BenchError("This was built without libpq")
         #endif
         }

@@ -77,7 +77,7 @@ enum RawSide: Side {
         case .insert: return try insert(in: folder, scale: scale, venuesPerSave: scale.venues)
         case .insertInBatches: return try insert(in: folder, scale: scale, venuesPerSave: Scale.venuesPerBatch)
         case .remoteChange: return try remoteChanges(in: folder)
-        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany:
+        case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
             return try doJobs(in: folder, count: scale.jobs, processes: workload.processes ?? 1)
         // Nothing in the C API compares to this. The comparison is the same work with next to nothing registered.
         case .childSave: return try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
