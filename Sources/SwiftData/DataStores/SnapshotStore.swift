@@ -458,8 +458,13 @@ final class SnapshotStore: NSIncrementalStore, @unchecked Sendable {
         func sorted(_ objects: Set<NSManagedObject>?) -> [NSManagedObject] {
             (objects ?? []).map { (identifier(of: $0.objectID), $0) }.sorted { $0.0 < $1.0 }.map(\.1)
         }
+        // New objects come in the order of their insertion, in which the store may make its keys.
+        func ordered(_ objects: Set<NSManagedObject>?) -> [NSManagedObject] {
+            (objects ?? []).map { ($0.objectID.key, $0.entity.name ?? "", $0) }
+                .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
+        }
         let (inserted, updated, deleted) = (
-            sorted(request.insertedObjects), sorted(request.updatedObjects), sorted(request.deletedObjects)
+            ordered(request.insertedObjects), sorted(request.updatedObjects), sorted(request.deletedObjects)
         )
         func change(_ object: NSManagedObject, _ members: [String: [PersistentIdentifier]] = [:]) -> StoreSave.Change {
             StoreSave.Change(backing: managed.model(of: object).anyBackingData, members: members)
