@@ -158,7 +158,7 @@ public final class DefaultStore: DataStore, DataStoreBatching, HistoryProviding 
                 guard let entity = container.model.entitiesByName[snapshot.persistentIdentifier.entityName] else {
                     throw SwiftDataError(.unknownSchema, snapshot.persistentIdentifier.entityName)
                 }
-                new[snapshot.persistentIdentifier] = NSManagedObject(entity: entity, insertInto: managed)
+                new[snapshot.persistentIdentifier] = ModelObject(entity: entity, insertInto: managed)
             }
             func required(_ identifier: PersistentIdentifier) throws -> NSManagedObject {
                 if let object = try new[identifier] ?? object(identifier, context) { return object }
