@@ -116,7 +116,8 @@ END
 
 objects=()
 for target in CoreData CoreDataBatches CoreDataBinaryStore CoreDataClaims CoreDataContainer CoreDataCustomStores CoreDataEssentials CoreDataFetchedResults \
-    CoreDataHistory CoreDataLocking CoreDataMessages CoreDataMigration CoreDataModelClasses CoreDataModelFiles CoreDataOperations CoreDataReads StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
+    CoreDataHistory CoreDataLocking CoreDataMessages CoreDataMigration CoreDataModelClasses CoreDataModelFiles CoreDataOperations CoreDataReads CoreDataRows \
+    CoreDataKeyPaths CoreDataTransformers StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
     StrataPredicates StrataRows StrataSQL StrataSQLite StrataSQLiteStore; do
     objects+=("$build/$target.build"/*.o)
 done

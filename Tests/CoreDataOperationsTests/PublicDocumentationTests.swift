@@ -10,6 +10,7 @@ struct PublicDocumentationTests {
         "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims", "CoreDataLocking",
         "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
         "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
+        "CoreDataRows", "CoreDataKeyPaths", "CoreDataTransformers",
         "CoreDataJobs",
         "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys", "SwiftData", "SwiftDataPostgreSQL",
     ]

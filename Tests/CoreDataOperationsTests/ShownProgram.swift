@@ -77,7 +77,8 @@ enum ShownProgram {
         "CoreDataClaims",
         "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages",
         "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses",
-        "CoreDataOperations", "CoreDataReads", "StrataArchives",
+        "CoreDataOperations", "CoreDataReads", "CoreDataRows", "CoreDataKeyPaths", "CoreDataTransformers",
+        "StrataArchives",
         "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
         "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",
     ]
