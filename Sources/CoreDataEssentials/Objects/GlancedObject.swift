@@ -9,6 +9,7 @@ import StrataRows
 /// their context, null where the type has no nil, and the first write since the last event.
 ///
 /// Any thread may glance. The link itself is set inside the scope of the context, or before other code has the object.
+@_documentation(visibility: internal)
 open class GlancedObject {
     /// The context of the object, and with it the gate; `nil` while the link leads nowhere.
     private final var owner: NSManagedObjectContext?

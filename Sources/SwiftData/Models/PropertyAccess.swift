@@ -24,6 +24,8 @@ public struct _PropertyKey<Root, Value>: @unchecked Sendable {
     public let path: KeyPath<Root, Value>
 
     /// Keeps a key path.
+    ///
+    /// - Parameter path: The key path of a stored property.
     @inlinable
     public init(_ path: KeyPath<Root, Value>) { self.path = path }
 }
