@@ -55,6 +55,7 @@ struct ArticleTests {
             1 done
             done ["a.jpg.small", "b.jpg.small"]
             ["payments"]
+            true
             1 0
             1
 

@@ -3,6 +3,7 @@ import StrataRows
 /// A type of attributes that code outside of the scope of a context can read and write, one value at a time.
 ///
 /// See ``GlancedObject``. The types of ``ManagedScalar`` conform, except objects.
+@_documentation(visibility: internal)
 public protocol GlancedValue: ManagedScalar {
     /// Reads the property on any thread, if its value is in memory and not null.
     ///

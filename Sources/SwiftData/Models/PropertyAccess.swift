@@ -4,6 +4,7 @@ import CoreData
 ///
 /// ``Model()`` makes one for each property, and the accessors of the property use it. The place is looked up at the first
 /// access. Any thread may use it.
+@_documentation(visibility: internal)
 public struct _PropertyPlace: ~Copyable, Sendable {
     @usableFromInline let property: ManagedProperty<Any>
 
@@ -17,6 +18,7 @@ public struct _PropertyPlace: ~Copyable, Sendable {
 /// The key path of a stored property, which observers know it by.
 ///
 /// ``Model()`` makes one for each property: a key path that is written in an accessor is looked up at each access.
+@_documentation(visibility: internal)
 public struct _PropertyKey<Root, Value>: @unchecked Sendable {
     // @unchecked Sendable: immutable; key paths of properties capture nothing.
 
@@ -33,6 +35,7 @@ public struct _PropertyKey<Root, Value>: @unchecked Sendable {
 /// The way from a model object to its values, by which its accessors read and write without a block of the context's queue.
 ///
 /// ``Model()`` adds one to each class. It leads nowhere until the first access, and after the backing was replaced.
+@_documentation(visibility: internal)
 public struct _ModelLink {
     @usableFromInline let target: Unmanaged<GlancedObject>?
 
@@ -109,6 +112,13 @@ extension PersistentModel {
     }
 
     /// The value of an attribute of another type.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
+    /// - Returns: The value.
     @inlinable
     @_disfavoredOverload
     public func _getValue<Value: Decodable>(
@@ -119,6 +129,13 @@ extension PersistentModel {
     ) -> Value { getValue(forKey: key) }
 
     /// The object of a to-one relationship that always has one.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
+    /// - Returns: The value.
     @inlinable
     public func _getValue<Value: PersistentModel>(
         forKey key: KeyPath<Self, Value>,
@@ -148,6 +165,13 @@ extension PersistentModel {
     }
 
     /// The objects of a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
+    /// - Returns: The value.
     @inlinable
     public func _getValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
@@ -157,6 +181,13 @@ extension PersistentModel {
     ) -> Value where Value: RelationshipCollection, OtherModel == Value.PersistentElement { getValue(forKey: key) }
 
     /// The objects of a to-many relationship whose class is decodable itself.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
+    /// - Returns: The value.
     @inlinable
     public func _getValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
@@ -212,6 +243,13 @@ extension PersistentModel {
     }
 
     /// Sets an attribute of another type.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - newValue: The value.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     @_disfavoredOverload
     public func _setValue<Value: Encodable>(
@@ -223,6 +261,13 @@ extension PersistentModel {
     ) { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-one relationship that always has an object.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - newValue: The value.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value: PersistentModel>(
         forKey key: KeyPath<Self, Value>,
@@ -233,6 +278,13 @@ extension PersistentModel {
     ) { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-one relationship.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - newValue: The value.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value: PersistentModel>(
         forKey key: KeyPath<Self, Value?>,
@@ -243,6 +295,13 @@ extension PersistentModel {
     ) { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - newValue: The value.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
@@ -253,6 +312,13 @@ extension PersistentModel {
     ) where Value: RelationshipCollection, OtherModel == Value.PersistentElement { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-many relationship whose class is encodable itself.
+    ///
+    /// - Parameters:
+    ///   - key: The property.
+    ///   - newValue: The value.
+    ///   - place: The place of the property.
+    ///   - link: The way to the values.
+    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
