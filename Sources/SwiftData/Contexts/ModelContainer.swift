@@ -125,7 +125,7 @@ public final class ModelContainer: Sendable, Equatable {
     /// - Throws: `SwiftDataError.loadIssueModelContainer` if a store cannot be opened, with the store's error in its
     ///   description; `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file, or two
     ///   stores the same identifier; the errors of ``DataStoreConfiguration/validate()``, and the other ones of
-    ///   ``init(for:migrationPlan:configurations:)-array``.
+    ///   ``init(for:migrationPlan:configurations:)-(_,_,[ModelConfiguration])``.
     @_disfavoredOverload
     public convenience init(for schema: Schema, configurations: [any DataStoreConfiguration]) throws {
         try self.init(schema, nil, configurations.isEmpty ? [ModelConfiguration()] : configurations)
