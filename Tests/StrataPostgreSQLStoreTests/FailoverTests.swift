@@ -201,6 +201,8 @@ struct FailoverTests {
                 context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first { $0 !== oslo }
             )
             rome.setValue(3, forKey: "population")
+            // The transactions so far get their numbers now, so that the fault does not strike a COMMIT of the numbering.
+            _ = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
             proxy.closesWithFault.withLock { $0 = true }
             proxy.arm(fate == .committed ? .cutAfter : .cutBefore)
             let first = expectThrows(CocoaError.self) { try context.save() }
