@@ -22,6 +22,8 @@ struct JobsVerdict {
         var effects: [Int64: Int] = [:]
         /// The places and serial numbers of effects, by lane.
         var places: [String: [(place: Int64, serial: Int64)]] = [:]
+        /// The jobs of which an attempt has failed.
+        var retried: Set<Int64> = []
     }
 
     /// Reports what is missing, too much, or in the wrong order.
@@ -44,7 +46,8 @@ struct JobsVerdict {
         for serial in Set(contents.states.keys).union(contents.effects.keys).subtracting(known) {
             run.find("job \(serial) is there, which nobody has enqueued")
         }
-        for (lane, places) in contents.places { judge(lane, places) }
+        for (lane, places) in contents.places { judge(lane, places, retried: contents.retried) }
+        judgeFailures(contents.retried)
     }
 
     private func judgeAbsence(of errand: Errand, _ contents: Contents) {
@@ -75,15 +78,25 @@ struct JobsVerdict {
         }
     }
 
-    /// The jobs of a lane are done in the order in which they were enqueued.
-    private func judge(_ lane: String, _ places: [(place: Int64, serial: Int64)]) {
+    /// The jobs of a lane are done in the order in which they were enqueued, but for those that had to be tried again.
+    ///
+    /// A job waits for its next attempt, and the next job of its key does not wait for it.
+    private func judge(_ lane: String, _ places: [(place: Int64, serial: Int64)], retried: Set<Int64>) {
         let inOrder = places.sorted { $0.place < $1.place }
         if inOrder.map(\.place) != (0..<Int64(inOrder.count)).map({ $0 }) {
             run.find("the effects of \(lane) have the places \(inOrder.map(\.place))")
         }
-        for (one, next) in zip(inOrder, inOrder.dropFirst()) where one.serial > next.serial {
-            run.find("job \(one.serial) of \(lane) is done before job \(next.serial)")
+        let tried = inOrder.map(\.serial).filter { !retried.contains($0) }
+        for (one, next) in zip(tried, tried.dropFirst()) where one > next {
+            run.find("job \(one) of \(lane) is done before job \(next)")
         }
+    }
+
+    /// The handlers of lanes throw no error, so only a server that ends a session lets their attempts fail.
+    private func judgeFailures(_ retried: Set<Int64>) {
+        let inLanes = plans.flatMap(\.errands).filter { $0.lane != nil && retried.contains($0.serial) }.map(\.serial)
+        run.count("retried-in-lanes", inLanes.count)
+        if run.kind != .postgresql, !inLanes.isEmpty { run.find("attempts of the jobs \(inLanes) have failed") }
     }
 
     private func read() throws -> Contents {
@@ -102,6 +115,7 @@ struct JobsVerdict {
                 if contents.states.updateValue(job.state, forKey: errand.serial) != nil {
                     run.find("job \(errand.serial) is there twice")
                 }
+                if job.failure != nil { contents.retried.insert(errand.serial) }
             }
             for trace in try context.fetch(NSFetchRequest<Trace>(entityName: "Trace")) {
                 contents.effects[trace.serial, default: 0] += 1
