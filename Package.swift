@@ -170,6 +170,11 @@ let package = Package(
                 "CoreDataContainer", "CoreDataEssentials", "CoreDataHistory", "StrataLocks", "StrataRows",
             ]
         ),
+        // Stores of many tenants, opened when they are needed.
+        .target(
+            name: "CoreDataTenants",
+            dependencies: ["CoreDataContainer", "CoreDataEssentials", "CoreDataOperations", "StrataLocks"]
+        ),
         // The framework as programs import it: it hands on the targets above, and puts them together.
         .target(
             name: "CoreData",
@@ -177,7 +182,8 @@ let package = Package(
                 "CoreDataBatches", "CoreDataBinaryStore", "CoreDataClaims", "CoreDataContainer",
                 "CoreDataCustomStores", "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory",
                 "CoreDataKeyPaths", "CoreDataLocking", "CoreDataMessages", "CoreDataMigration", "CoreDataModelClasses",
-                "CoreDataModelFiles", "CoreDataOperations", "CoreDataReads", "CoreDataRows", "StrataPredicates",
+                "CoreDataModelFiles", "CoreDataOperations", "CoreDataReads", "CoreDataRows", "CoreDataTenants",
+                "StrataPredicates",
             ]
         ),
 
@@ -389,6 +395,8 @@ let package = Package(
                 "TestSupport",
             ]
         ),
+
+        .testTarget(name: "CoreDataTenantsTests", dependencies: ["CoreData", "StrataLocks", "TestSupport"]),
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
         // thousands of tests at once a step would wait for minutes.

@@ -16,6 +16,7 @@
 @_exported import CoreDataOperations
 @_exported import CoreDataReads
 @_exported import CoreDataRows
+@_exported import CoreDataTenants
 import StrataPredicates
 
 /// The expressions of this module, under a name with which a client can say which type it means.

@@ -1,0 +1,75 @@
+import CoreData
+import Expectations
+import Foundation
+import StrataLocks
+import TestSupport
+
+/// A location whose stores open only when a test lets them.
+struct GatedFolder: TenantLocation {
+    let folder: TenantFolder
+    /// Called for each opening, with the name.
+    let willOpen: @Sendable (String) -> Void
+
+    func storeDescription(of name: String) throws -> NSPersistentStoreDescription {
+        try folder.storeDescription(of: name)
+    }
+    func names() throws -> [String] { try folder.names() }
+    func exists(_ name: String) throws -> Bool {
+        willOpen(name)
+        return try folder.exists(name)
+    }
+    func destroy(_ name: String) throws { try folder.destroy(name) }
+}
+
+/// Models and values of the tests of tenants.
+enum TenantSupport {
+    /// A model with notes, whose second version has one more attribute.
+    static func model(version: Int = 1) -> NSManagedObjectModel {
+        let (text, data) = (NSAttributeDescription(), NSAttributeDescription())
+        (text.name, text.type, text.isOptional) = ("text", .string, true)
+        (data.name, data.type, data.allowsExternalBinaryDataStorage) = ("data", .binaryData, true)
+        data.isOptional = true
+        let note = NSEntityDescription()
+        (note.name, note.properties) = ("Note", [text, data])
+        if version > 1 {
+            let rank = NSAttributeDescription()
+            (rank.name, rank.type, rank.defaultValue) = ("rank", .integer64, 7)
+            note.properties.append(rank)
+        }
+        let model = NSManagedObjectModel()
+        model.entities = [note]
+        return model
+    }
+
+    /// Saves notes.
+    static func add(_ texts: String..., data: Data? = nil, to tenant: Tenant) throws {
+        let context = tenant.container.newBackgroundContext()
+        try context.performAndWait {
+            for text in texts {
+                let note = NSEntityDescription.insertNewObject(forEntityName: "Note", into: context)
+                note.setValue(text, forKey: "text")
+                note.setValue(data, forKey: "data")
+            }
+            try context.save()
+        }
+    }
+
+    /// The texts of all notes, sorted.
+    static func texts(_ tenant: Tenant) throws -> [String] {
+        let context = tenant.container.newBackgroundContext()
+        return try context.performAndWait {
+            try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Note"))
+                .compactMap { $0.value(forKey: "text") as? String }.sorted()
+        }
+    }
+
+    /// The code of the error that a body throws; `nil` if it throws none.
+    static func code(_ body: () async throws -> Void) async -> Int? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as NSError).code
+        }
+    }
+}
