@@ -51,3 +51,16 @@ public let NSPostgreSQLPinnedVersionsOption = "NSPostgreSQLPinnedVersions"
 /// description.setOption(600 as NSNumber, forKey: NSPostgreSQLPinnedVersionAgeOption)
 /// ```
 public let NSPostgreSQLPinnedVersionAgeOption = "NSPostgreSQLPinnedVersionAge"
+
+/// Option: the most connections that all stores of this process on the same server have together, from 1 to 10,000.
+///
+/// Stores that have this option with the same number share one budget. If all connections exist, then a store that needs one takes the place of a
+/// connection that another store does not use. If all are in use, then it waits, and throws `persistentStoreTimeout` (134090) at the end of its
+/// time-out. Contexts that are pinned to a version, and blocks that lock rows, hold a connection all the time. Such stores also share one connection
+/// on which they look for the changes of other processes, once a second; it is not counted. Without the option there is no limit beside the
+/// number of connections of each store (`NSPersistentStoreConnectionPoolMaxSizeKey`).
+///
+/// ```swift
+/// description.setOption(40 as NSNumber, forKey: NSPostgreSQLServerConnectionsOption)
+/// ```
+public let NSPostgreSQLServerConnectionsOption = "NSPostgreSQLServerConnections"

@@ -58,6 +58,9 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         let size = StoreOption.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]).map {
             Int(min(max($0, 1), 1024))
         }
+        let serverSize = StoreOption.number(options[NSPostgreSQLServerConnectionsOption]).map {
+            Int(min(max($0, 1), 10_000))
+        }
         let request = PostgreSQLStoreRequest(
             url: url,
             schema: model.frozen.schema,
@@ -70,6 +73,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
                 ?? Self.addsForeignKeys,
             timeout: StoreOption.timeout(options),
             maximumConnections: size ?? 8,
+            serverConnections: serverSize,
             replicas: try Self.replicas(options),
             pinnedVersions: Self.pinnedVersions(options),
             modelCache: { model.frozen.copyForStores(of: model) },

@@ -15,6 +15,8 @@ package final class Connection: @unchecked Sendable {
     package var patience: Double
     /// How many seconds the current user of the connection waited for it.
     package var leaseWait: Double = 0
+    /// The place in the budget of the server; `nil` if the connection has none.
+    var place: ConnectionBudget.Place?
     /// The time since when the connection is not in use, as the pool notes it.
     var restsSince = ContinuousClock.now
     package let canceller: QueryCanceller

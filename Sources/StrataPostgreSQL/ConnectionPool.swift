@@ -46,6 +46,8 @@ package final class ConnectionPool: Sendable {
     private let rest: Double
     /// Whether a check for connections that were unused for so long is scheduled.
     private let willRest = Atomic(false)
+    /// The connections that the stores of the server may have together; `nil` for no limit.
+    package let budget: ConnectionBudget?
 
     /// A pool without connections.
     ///
@@ -56,6 +58,7 @@ package final class ConnectionPool: Sendable {
     ///   - openingTimeout: How many seconds to wait for a new connection, if that is less.
     ///   - rest: How many seconds unused connections are kept, except for one.
     ///   - life: About how many seconds a connection is used: each a fifth less or more.
+    ///   - budget: The connections that the stores of the server may have together; `nil` for no limit.
     ///   - process: Returns the number of this process; tests pass other functions.
     ///   - prepare: Sets up a new connection, and notes on it which server it has reached.
     package init(
@@ -65,6 +68,7 @@ package final class ConnectionPool: Sendable {
         openingTimeout: Double = .infinity,
         rest: Double = 60,
         life: Double = 600,
+        budget: ConnectionBudget? = nil,
         process: @escaping @Sendable () -> pid_t = { getpid() },
         prepare: @escaping @Sendable (Connection) throws -> Void
     ) {
@@ -76,7 +80,9 @@ package final class ConnectionPool: Sendable {
         self.process = process
         self.prepare = prepare
         self.size = size
+        self.budget = budget
         permits = FairSemaphore(permits: size)
+        budget?.register(self)
     }
 
     /// Runs `body` with a connection that no other caller has.
@@ -200,7 +206,19 @@ package final class ConnectionPool: Sendable {
             return idle.count > 1
         }
         if isClosed.load(ordering: .acquiring) { closeIdle() }
+        // A caller of another pool that came before has not found this connection.
+        if budget?.isShort == true { closeOneIdle() }
         if several { closeRestingLater() }
+    }
+
+    /// Closes the connection that was not used for longest.
+    ///
+    /// - Returns: Whether there was one.
+    @discardableResult
+    func closeOneIdle() -> Bool {
+        // It is closed outside of the lock.
+        let closed = idle.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        return closed != nil
     }
 
     /// Closes connections that were not used for long, because the server may have room for few connections only.
@@ -243,7 +261,11 @@ package final class ConnectionPool: Sendable {
         let start = ContinuousClock.now
         let limit = min(limit ?? timeout, openingTimeout)
         // An unused connection may turn out to be silent, and then time has to be left for a new one.
-        return try usable(until: start + .seconds(limit / 2)) ?? open(timeout: limit - (.now - start) / .seconds(1))
+        if let usable = usable(until: start + .seconds(limit / 2)) { return usable }
+        let place = try budget?.place(within: limit - (.now - start) / .seconds(1))
+        let connection = try open(timeout: limit - (.now - start) / .seconds(1))
+        connection.place = place
+        return connection
     }
 
     /// Takes back a connection that was lent, without a wait.

@@ -18,6 +18,8 @@ package struct ConnectionTarget: Sendable, Hashable {
     private let isFollower: Bool
     /// The name of the database in messages.
     package let place: String
+    /// The hosts and the port, which are the same for all databases of a server.
+    let server: String
     /// Whether the URL names several hosts, one of which may replace another.
     let namesSeveralHosts: Bool
     /// Whether the hosts are named in a service file or in the environment, and not in the URL; there may be several.
@@ -82,6 +84,9 @@ package struct ConnectionTarget: Sendable, Hashable {
         parts.user = nil
         let host = hosts.joined(separator: ",")
         let port = parts.port.map { ":\($0)" } ?? ""
+        let otherPort = items.last { $0.name == "port" }?.value
+        let otherHost = items.last { ["hostaddr", "service"].contains($0.name) }?.value
+        server = [host + port, otherPort, otherHost].compactMap { $0 }.joined(separator: " ")
         // A slash separates the name of the database from the host, or from the folder of a socket.
         let database = items.last { $0.name == "dbname" }?.value ?? parts.path
         let path = database.isEmpty || database.hasPrefix("/") ? database : "/" + database

@@ -18,7 +18,8 @@ extension OpenPostgreSQLStore {
             throw PostgreSQLBoundary.cocoaError(describing: error, while: .opening, at: "")
         }
         let mapping = try SQLMapping(request.schema, configuration: request.configuration, dialect: .postgresql)
-        let pool = pool(target, size: request.maximumConnections, timeout: request.timeout)
+        let budget = request.serverConnections.map { ConnectionBudget.shared(for: target, most: $0) }
+        let pool = pool(target, size: request.maximumConnections, timeout: request.timeout, budget: budget)
         return try PostgreSQLBoundary.run(.opening, at: target.place) {
             do {
                 var wasMade = false

@@ -24,6 +24,8 @@ package struct PostgreSQLStoreRequest: Sendable {
     package let timeout: Double
     /// The most connections in use at a time, without those of versions that are held.
     package let maximumConnections: Int
+    /// The most connections of all stores of the server that have this number; `nil` for no limit.
+    package let serverConnections: Int?
     /// The servers that follow the primary, and how many seconds a read waits for one of them.
     package let replicas: (urls: [URL], wait: Double)
     /// The most versions that may be held at a time, and for how many seconds, where `nil` stands for no limit.
@@ -46,6 +48,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         addsForeignKeys: Bool = false,
         timeout: Double,
         maximumConnections: Int,
+        serverConnections: Int? = nil,
         replicas: (urls: [URL], wait: Double),
         pinnedVersions: (most: Int, age: Double?),
         modelCache: @escaping @Sendable () -> Data?,
@@ -61,6 +64,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         self.addsForeignKeys = addsForeignKeys
         self.timeout = timeout
         self.maximumConnections = maximumConnections
+        self.serverConnections = serverConnections
         self.replicas = replicas
         self.pinnedVersions = pinnedVersions
         self.modelCache = modelCache
@@ -145,9 +149,11 @@ final class OpenPostgreSQLStore: Sendable {
         _ target: ConnectionTarget,
         size: Int,
         timeout: Double,
-        openingTimeout: Double = .infinity
+        openingTimeout: Double = .infinity,
+        budget: ConnectionBudget? = nil
     ) -> ConnectionPool {
-        ConnectionPool(target, size: size, timeout: timeout, openingTimeout: openingTimeout) { connection in
+        ConnectionPool(target, size: size, timeout: timeout, openingTimeout: openingTimeout, budget: budget) {
+            connection in
             let settings = settings(target, timeout)
             if try target.isPooled ?? connection.isBehindPooler() {
                 connection.isPooled = true

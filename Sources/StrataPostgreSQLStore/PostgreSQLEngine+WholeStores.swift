@@ -62,6 +62,25 @@ extension PostgreSQLEngine {
         }
     }
 
+    /// The names of the schemas of a database that have a store.
+    ///
+    /// - Parameters:
+    ///   - url: The database; its schema plays no part.
+    ///   - prefix: What the names begin with.
+    /// - Returns: The names, in no order.
+    package static func stores(at url: URL, prefix: String) throws -> [String] {
+        try withConnection(to: url, .reading, timeout: 30) { connection, _ in
+            try connection.query(
+                """
+                SELECT n.nspname::text FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                WHERE c.relname = 'strata_store' AND c.relkind IN ('r', 'p')
+                AND pg_catalog.left(n.nspname::text, pg_catalog.length($1)) = $1
+                """,
+                [.text(prefix)]
+            ).rows.map { $0.string(0) }
+        }
+    }
+
     /// The statements that create a store for a model, in an empty schema.
     ///
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model that such a store does not support.

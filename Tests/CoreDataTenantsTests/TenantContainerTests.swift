@@ -251,6 +251,7 @@ struct TenantContainerTests {
         expectEqual([tenants.statistics().open, tenants.statistics().inUse], [1, 1])
         expectEqual(try TenantSupport.texts(again), ["3"])
         expectEqual(try TenantSupport.texts(try await tenants.tenant("t7")), ["7"])
+        try await tenants.close()
     }
 
     @Test func `an idle store is closed after its time`() async throws {

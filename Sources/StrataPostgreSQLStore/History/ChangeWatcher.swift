@@ -7,13 +7,15 @@ import Synchronization
 
 /// Notices that a store's history has grown, and wakes up other processes after commits of this one.
 ///
-/// It has a separate thread and connection. Wake-ups arrive by NOTIFY, at most every 10 ms. They are sent outside of
+/// It has a separate thread, and a separate connection unless the stores of the server have a budget. Wake-ups arrive by NOTIFY, at most every 10 ms. They are sent outside of
 /// saves, because a NOTIFY inside a save would make all commits of the database wait for one another. Wake-ups may get
 /// lost, so the thread also looks every second.
 final class ChangeWatcher: @unchecked Sendable {
     // @unchecked Sendable: the connection belongs to the thread; the rest is constant, atomic, or protected by a mutex.
     private let engine: @Sendable () -> PostgreSQLEngine?
     private let database: OpenPostgreSQLStore
+    /// The connection that the watchers of all stores of the server use in turn; `nil` if this one has a separate connection.
+    private let shared: SharedWatchConnection?
     private let isStopped = Atomic(false)
     private let isAnnounced = Atomic(false)
     private let handler = Locked<(@Sendable () -> Void)?>(nil)
@@ -47,6 +49,7 @@ final class ChangeWatcher: @unchecked Sendable {
         self.database = database
         self.engine = engine
         self.last = last
+        shared = database.pool.budget == nil ? nil : SharedWatchConnection.of(database.pool.target)
         var ends: [Int32] = [-1, -1]
         pipe(&ends)
         for end in ends {
@@ -93,18 +96,15 @@ final class ChangeWatcher: @unchecked Sendable {
         while !isStopped.load(ordering: .acquiring) {
             let wakesOthers = isAnnounced.exchange(false, ordering: .acquiringAndReleasing)
             do {
+                if let shared {
+                    let start = try shared.withConnection(to: database) { try round($0, wakesOthers) }
+                    try wait(nil, since: start)
+                    continue
+                }
                 if serverChanges != database.pool.serverChanges { connection = nil }
                 let current = try connection ?? listen()
                 connection = current
-                let start = ContinuousClock.now
-                try database.pool.letWork(current) {
-                    // Numbers are given first, so that the processes that are woken up need not give them.
-                    try number(current)
-                    if wakesOthers { try wakeUpOthers(current) }
-                    try look(current)
-                }
-                seen.withLock { $0 = start }
-                try wait(current, since: start)
+                try wait(current, since: try round(current, wakesOthers))
             } catch {
                 // The server is away. The thread looks for it again, and the history then reports what has happened.
                 connection = nil
@@ -112,6 +112,22 @@ final class ChangeWatcher: @unchecked Sendable {
                 sleep(milliseconds: 1_000)
             }
         }
+    }
+
+    /// Looks once.
+    ///
+    /// - Returns: When the look began.
+    private func round(_ connection: Connection, _ wakesOthers: Bool) throws -> ContinuousClock.Instant {
+        if shared != nil { try noteServer(of: connection, changes: database.pool.serverChanges) }
+        let start = ContinuousClock.now
+        try database.pool.letWork(connection) {
+            // Numbers are given first, so that the processes that are woken up need not give them.
+            try number(connection)
+            if wakesOthers { try wakeUpOthers(connection) }
+            try look(connection)
+        }
+        seen.withLock { $0 = start }
+        return start
     }
 
     /// The name of the wake-ups: a digest of the schema's name, which every process knows that has the store open.
@@ -138,6 +154,13 @@ final class ChangeWatcher: @unchecked Sendable {
                 // A replica, or a server without LISTEN, sends no notifications. The thread only looks.
             }
         }
+        try noteServer(of: connection, changes: changes)
+        mayNotify = true
+        return connection
+    }
+
+    /// Notes which server a connection leads to, and that the history may have gone back if it is another one.
+    private func noteServer(of connection: Connection, changes: Int) throws {
         let isOtherRun = serverRun.flatMap { known in connection.serverRun.map { !known.isSame(as: $0) } } ?? false
         if isOtherRun || (timeline != nil && timeline != connection.timeline) {
             // The new server, or the new run of it, may lack the last transactions, and gives their numbers to others.
@@ -149,8 +172,6 @@ final class ChangeWatcher: @unchecked Sendable {
         timeline = connection.timeline
         serverRun = connection.serverRun?.completed(by: serverRun) ?? serverRun
         serverChanges = changes
-        mayNotify = true
-        return connection
     }
 
     private func wakeUpOthers(_ connection: Connection) throws {
@@ -204,9 +225,14 @@ final class ChangeWatcher: @unchecked Sendable {
         handler.withLock { $0 }?()
     }
 
-    private func wait(_ connection: Connection, since start: ContinuousClock.Instant) throws {
+    private func wait(_ connection: Connection?, since start: ContinuousClock.Instant) throws {
         let seconds = Double(interval.load(ordering: .acquiring)) / 1000
-        try connection.waitForNotification(orFor: wakeUp.read, seconds: seconds)
+        if let connection {
+            try connection.waitForNotification(orFor: wakeUp.read, seconds: seconds)
+        } else {
+            var descriptor = pollfd(fd: wakeUp.read, events: Int16(POLLIN), revents: 0)
+            poll(&descriptor, 1, Int32(seconds * 1000))
+        }
         var bytes = [UInt8](repeating: 0, count: 64)
         _ = read(wakeUp.read, &bytes, 64)
         // One wake-up announces all commits of this pause, and one look covers all wake-ups of it.

@@ -44,13 +44,14 @@ final class Replicas: Sendable {
     private static let openingLimit = 5.0
 
     init(_ targets: [ConnectionTarget], of primary: ConnectionPool, _ request: PostgreSQLStoreRequest) {
-        members = targets.map {
+        members = targets.map { target in
             Member(
                 OpenPostgreSQLStore.pool(
-                    $0,
+                    target,
                     size: request.maximumConnections,
                     timeout: request.timeout,
-                    openingTimeout: Self.openingLimit
+                    openingTimeout: Self.openingLimit,
+                    budget: request.serverConnections.map { ConnectionBudget.shared(for: target, most: $0) }
                 )
             )
         }
