@@ -359,7 +359,7 @@ check-pages: python
 # error. DOCS_BASE is the path at which a web server has the site, such as /strata.
 FRAMEWORK = CoreData CoreDataTransformers CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores \
 	CoreDataBinaryStore CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses \
-	CoreDataOperations CoreDataReads CoreDataRows CoreDataKeyPaths CoreDataLocking
+	CoreDataOperations CoreDataReads CoreDataRows CoreDataKeyPaths CoreDataLocking CoreDataTenants
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages

@@ -117,7 +117,7 @@ END
 objects=()
 for target in CoreData CoreDataBatches CoreDataBinaryStore CoreDataClaims CoreDataContainer CoreDataCustomStores CoreDataEssentials CoreDataFetchedResults \
     CoreDataHistory CoreDataLocking CoreDataMessages CoreDataMigration CoreDataModelClasses CoreDataModelFiles CoreDataOperations CoreDataReads CoreDataRows \
-    CoreDataKeyPaths CoreDataTransformers StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
+    CoreDataKeyPaths CoreDataTenants CoreDataTransformers StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
     StrataPredicates StrataRows StrataSQL StrataSQLite StrataSQLiteStore; do
     objects+=("$build/$target.build"/*.o)
 done

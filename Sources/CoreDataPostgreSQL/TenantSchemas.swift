@@ -15,7 +15,7 @@ import StrataPostgreSQLStore
 public struct TenantSchemas: TenantLocation {
     /// The database; its schema is not used.
     public let url: URL
-    /// What the names of schemas begin with.
+    /// The text with which the names of schemas begin.
     public let prefix: String
     /// The most connections of all stores together.
     public let maximumConnections: Int
@@ -24,7 +24,7 @@ public struct TenantSchemas: TenantLocation {
     ///
     /// - Parameters:
     ///   - url: The database, as for a store of one schema.
-    ///   - prefix: What the names of schemas begin with, so that other schemas are not taken for tenants.
+    ///   - prefix: The text with which the names of schemas begin, so that other schemas are not taken for tenants.
     ///   - maximumConnections: The most connections of this process to the server, from 1 to 10,000.
     public init(_ url: URL, prefix: String = "tenant_", maximumConnections: Int = 32) {
         self.url = url
@@ -32,6 +32,11 @@ public struct TenantSchemas: TenantLocation {
         self.maximumConnections = maximumConnections
     }
 
+    /// The description of the store in a tenant's schema.
+    ///
+    /// - Parameter name: The name of the tenant.
+    /// - Returns: A new description, whether or not the schema exists.
+    /// - Throws: `fileWriteInvalidFileName` (514) for a name that is empty or too long.
     public func storeDescription(of name: String) throws -> NSPersistentStoreDescription {
         let description = NSPersistentStoreDescription(url: try schemaURL(of: name))
         description.type = NSPostgreSQLStoreType
@@ -39,12 +44,21 @@ public struct TenantSchemas: TenantLocation {
         return description
     }
 
+    /// The names of all tenants whose schemas have a store, in any order.
+    ///
+    /// - Returns: The names, without the prefix.
+    /// - Throws: Errors of reading the database.
     public func names() throws -> [String] {
         try PostgreSQLEngine.stores(at: url, prefix: prefix).map { String($0.dropFirst(prefix.count)) }.filter {
             !$0.isEmpty
         }
     }
 
+    /// Whether the schema of a tenant has a store.
+    ///
+    /// - Parameter name: The name of the tenant.
+    /// - Returns: Whether it has one.
+    /// - Throws: `fileWriteInvalidFileName` (514) for a name that is empty or too long; errors of reading the database.
     public func exists(_ name: String) throws -> Bool {
         do {
             _ = try PostgreSQLEngine.metadata(at: try schemaURL(of: name), timeout: 30)
@@ -54,6 +68,10 @@ public struct TenantSchemas: TenantLocation {
         }
     }
 
+    /// Removes the store of a tenant, and its schema if nothing else is in it.
+    ///
+    /// - Parameter name: The name of the tenant.
+    /// - Throws: `persistentStoreOperation` (134070) if another object, such as a view, depends on its tables; errors of the database.
     public func destroy(_ name: String) throws {
         try PostgreSQLEngine.destroy(at: try schemaURL(of: name), timeout: 30)
     }

@@ -5,6 +5,12 @@ import Foundation
 import StrataLocks
 
 /// A tenant whose store ``TenantContainer/migrate(_:)`` has dealt with.
+///
+/// ```swift
+/// _ = try await tenants.migrate { step in
+///     if case .failure(let error) = step.result { print(step.name, error) }
+/// }
+/// ```
 public struct TenantMigrationStep: Sendable {
     /// The name of the tenant.
     public let name: String
@@ -16,7 +22,7 @@ public struct TenantMigrationStep: Sendable {
     public let result: Result<Bool, any Error>
 }
 
-/// What ``TenantContainer/migrate(_:)`` has done.
+/// The results of ``TenantContainer/migrate(_:)``.
 ///
 /// ```swift
 /// let report = try await tenants.migrate()
@@ -45,7 +51,7 @@ extension TenantContainer {
     /// ```
     ///
     /// - Parameter progress: Called after each tenant.
-    /// - Returns: What was done.
+    /// - Returns: The tenants by their results.
     /// - Throws: Errors of finding the names; `persistentStoreOperation` (134070) if the container is closed; `CancellationError` if the task
     ///   is cancelled: the migration that is running is finished first.
     public func migrate(_ progress: @Sendable (TenantMigrationStep) -> Void = { _ in }) async throws

@@ -11,7 +11,7 @@ import StrataLocks
 ///
 /// ```swift
 /// let tenants = TenantContainer(managedObjectModel: model, at: TenantFolder(folder))
-/// let acme = try await tenants.tenant("acme")
+/// let acme = try await tenants.create("acme")  // later: tenants.tenant("acme")
 /// let context = acme.container.newBackgroundContext()
 /// ```
 ///
@@ -118,7 +118,7 @@ public final class TenantContainer: Sendable {
         try await withAnswer { self.use(name, isNew: false, $0) }.get()
     }
 
-    /// The store of a tenant, like ``tenant(_:)``. The calling thread is blocked until the store is open.
+    /// The store of a tenant, like ``tenant(_:)``, for a thread that may be blocked until the store is open.
     ///
     /// ```swift
     /// let acme = try tenants.tenantAndWait("acme")
@@ -132,7 +132,7 @@ public final class TenantContainer: Sendable {
     /// Makes the store of a new tenant.
     ///
     /// ```swift
-    /// let acme = try await tenants.create("acme")
+    /// let zeta = try await tenants.create("zeta")
     /// ```
     ///
     /// - Parameter name: The name of the tenant.
@@ -142,10 +142,10 @@ public final class TenantContainer: Sendable {
         try await withAnswer { self.use(name, isNew: true, $0) }.get()
     }
 
-    /// Makes the store of a new tenant, like ``create(_:)``. The calling thread is blocked until the store is open.
+    /// Makes the store of a new tenant, like ``create(_:)``, for a thread that may be blocked until the store is open.
     ///
     /// ```swift
-    /// let acme = try tenants.createAndWait("acme")
+    /// let zeta = try tenants.createAndWait("zeta")
     /// ```
     ///
     /// - Parameter name: The name of the tenant.

@@ -5,7 +5,7 @@ import Foundation
 /// Where the stores of the tenants of a ``TenantContainer`` are.
 ///
 /// ``TenantFolder`` keeps a SQLite file for each tenant. `TenantSchemas` of the product `CoreDataPostgreSQL` keeps a schema for each
-/// tenant in a database. A program can have a location of its own, for example to spread tenants over several servers:
+/// tenant in a database. A program can define another location, for example to spread tenants over several servers:
 ///
 /// ```swift
 /// struct TwoDisks: TenantLocation {
@@ -32,16 +32,20 @@ public protocol TenantLocation: Sendable {
 
     /// The names of all tenants that have a store, in any order.
     ///
+    /// - Returns: The names.
     /// - Throws: Errors of reading the folder or the database.
     func names() throws -> [String]
 
     /// Whether a tenant has a store.
     ///
     /// - Parameter name: The name of the tenant.
+    /// - Returns: Whether it has one.
     /// - Throws: `fileWriteInvalidFileName` (514) for a name that no store can have; errors of reading the folder or the database.
     func exists(_ name: String) throws -> Bool
 
-    /// Removes the store of a tenant with all that belongs to it. The container has closed the store.
+    /// Removes the store of a tenant with all that belongs to it.
+    ///
+    /// The container has closed the store before.
     ///
     /// - Parameter name: The name of the tenant.
     /// - Throws: Errors of removing.
@@ -51,8 +55,8 @@ public protocol TenantLocation: Sendable {
 /// A folder with a SQLite file for each tenant.
 ///
 /// ```swift
-/// let folder = TenantFolder(URL(fileURLWithPath: "/var/lib/shop/tenants"))
-/// let tenants = TenantContainer(managedObjectModel: model, at: folder)
+/// let location = TenantFolder(folder)
+/// let tenants = TenantContainer(managedObjectModel: model, at: location)
 /// ```
 ///
 /// The file of the tenant `acme` is `acme.sqlite`. Letters other than `a` to `z` and `0` to `9`, `-` and `_` are written as the hexadecimal
@@ -67,12 +71,21 @@ public struct TenantFolder: TenantLocation {
     /// - Parameter url: The folder.
     public init(_ url: URL) { self.url = url }
 
+    /// The description of a tenant's file, whose folder is made if it does not exist.
+    ///
+    /// - Parameter name: The name of the tenant.
+    /// - Returns: A new description, whether or not the file exists.
+    /// - Throws: `fileWriteInvalidFileName` (514) for a name that is empty or too long; errors of making the folder.
     public func storeDescription(of name: String) throws -> NSPersistentStoreDescription {
         let file = try file(of: name)
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         return NSPersistentStoreDescription(url: file)
     }
 
+    /// The names of all tenants that have a file, in any order.
+    ///
+    /// - Returns: The names.
+    /// - Throws: Errors of reading the folder.
     public func names() throws -> [String] {
         guard FileManager.default.fileExists(atPath: url.path) else { return [] }
         return try FileManager.default.contentsOfDirectory(atPath: url.path).compactMap { file in
@@ -81,10 +94,19 @@ public struct TenantFolder: TenantLocation {
         }
     }
 
+    /// Whether a tenant has a file.
+    ///
+    /// - Parameter name: The name of the tenant.
+    /// - Returns: Whether it has one.
+    /// - Throws: `fileWriteInvalidFileName` (514) for a name that is empty or too long.
     public func exists(_ name: String) throws -> Bool {
         FileManager.default.fileExists(atPath: try file(of: name).path)
     }
 
+    /// Removes the file of a tenant, with its log and its external data.
+    ///
+    /// - Parameter name: The name of the tenant.
+    /// - Throws: `fileWriteInvalidFileName` (514) for a name that is empty or too long; errors of removing.
     public func destroy(_ name: String) throws {
         let file = try file(of: name)
         // Another process that has the file open sees that it is empty now.

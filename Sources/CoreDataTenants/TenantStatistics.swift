@@ -1,4 +1,9 @@
 /// The stores of a ``TenantContainer``, and what has happened to them since the container was made.
+///
+/// ```swift
+/// let figures = tenants.statistics()
+/// print(figures.open, figures.opened, figures.failed)
+/// ```
 public struct TenantStatistics: Sendable, Equatable {
     /// The stores that are open, including those in use.
     public internal(set) var open = 0

@@ -41,6 +41,7 @@ package final class ConnectionBudget: Sendable {
     /// - Parameters:
     ///   - target: The server. The schema and the name of the database take no part.
     ///   - most: The most connections.
+    /// - Returns: The budget, which lives as long as a pool has it.
     package static func shared(for target: ConnectionTarget, most: Int) -> ConnectionBudget {
         let key = "\(most) \(target.server)"
         return shared.withLock { shared in

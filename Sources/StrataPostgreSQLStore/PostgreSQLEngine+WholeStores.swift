@@ -68,6 +68,7 @@ extension PostgreSQLEngine {
     ///   - url: The database; its schema plays no part.
     ///   - prefix: What the names begin with.
     /// - Returns: The names, in no order.
+    /// - Throws: Errors of reading the database.
     package static func stores(at url: URL, prefix: String) throws -> [String] {
         try withConnection(to: url, .reading, timeout: 30) { connection, _ in
             try connection.query(

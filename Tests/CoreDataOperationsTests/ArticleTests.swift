@@ -10,8 +10,8 @@ struct ArticleTests {
     /// The pages of Docs/ that show Swift.
     private static let pages = [
         "AsynchronousFetches", "Batches", "Concurrency", "Diagnostics", "Fetching", "FollowingChanges", "History",
-        "Instruments", "Migration", "Models", "Operating", "Porting", "PostgreSQL", "Saving", "Swift6", "Testing",
-        "Trees",
+        "Instruments", "Migration", "Models", "Operating", "Porting", "PostgreSQL", "Saving", "Swift6", "Tenants",
+        "Testing", "Trees",
     ]
 
     @Test func `no page with Swift in it is left out`() throws {
@@ -89,7 +89,7 @@ struct ArticleTests {
                 "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory",
                 "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
                 "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads", "CoreDataRows",
-                "CoreDataKeyPaths", "CoreDataTransformers",
+                "CoreDataKeyPaths", "CoreDataTransformers", "CoreDataTenants",
                 "StrataPredicates", "StrataKeys",
             ]
         )
@@ -155,7 +155,9 @@ struct ArticleTests {
     @Test(.enabled(if: ShownProgram.has("CoreDataPostgreSQL"), "It was built without libpq"))
     func `what the page and the symbols of PostgreSQL show compiles`() throws {
         let blocks = try ShownCode.page("Docs/PostgreSQL.md").filter { !$0.isManifest }
-        let examples = try ShownCode.comments(in: ["CoreDataPostgreSQL"])
+        let examples =
+            try ShownCode.comments(in: ["CoreDataPostgreSQL"])
+            + ShownCode.page("Docs/Tenants.md").filter { $0.code.contains("import CoreDataPostgreSQL") }
         expect(!blocks.isEmpty && !examples.isEmpty)
         for block in blocks {
             try expectEqual(ShownProgram.complaints(["main.swift": block.code]), "", "\(block.place)")
@@ -164,6 +166,7 @@ struct ArticleTests {
             let code = """
                 import CoreDataPostgreSQL
                 let description = NSPersistentStoreDescription()
+                let (model, databaseURL) = (NSManagedObjectModel(), URL(fileURLWithPath: ""))
                 \(example.code)
                 """
             try expectEqual(ShownProgram.complaints(["main.swift": code]), "", "\(example.place)")

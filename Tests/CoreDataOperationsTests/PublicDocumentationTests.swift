@@ -10,7 +10,7 @@ struct PublicDocumentationTests {
         "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims", "CoreDataLocking",
         "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
         "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
-        "CoreDataRows", "CoreDataKeyPaths", "CoreDataTransformers",
+        "CoreDataRows", "CoreDataKeyPaths", "CoreDataTransformers", "CoreDataTenants",
         "CoreDataJobs",
         "CoreDataPostgreSQL", "StrataPredicates", "StrataKeys", "SwiftData", "SwiftDataPostgreSQL",
     ]

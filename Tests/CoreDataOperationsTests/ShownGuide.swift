@@ -39,6 +39,13 @@ let shownGuide = #"""
             return folder
         }
 
+        /// A folder with one tenant, acme.
+        static func tenants() async throws -> TenantContainer {
+            let tenants = TenantContainer(managedObjectModel: try model(), at: TenantFolder(newFolder()))
+            _ = try await tenants.create("acme")
+            return tenants
+        }
+
         /// A container with two cities and three venues.
         @MainActor static func container() throws -> NSPersistentContainer {
             let container = NSPersistentContainer(name: "Guide", managedObjectModel: try model())

@@ -78,6 +78,7 @@ enum ShownProgram {
         "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages",
         "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses",
         "CoreDataOperations", "CoreDataReads", "CoreDataRows", "CoreDataKeyPaths", "CoreDataTransformers",
+        "CoreDataTenants",
         "StrataArchives",
         "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
         "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",

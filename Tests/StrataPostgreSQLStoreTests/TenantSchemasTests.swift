@@ -21,7 +21,9 @@ struct TenantSchemasTests {
             url = try require(URL(string: base + (base.contains("?") ? "&" : "?") + "application_name=" + mark))
         }
 
-        /// The tenants, whose stores have so many connections together. Another test with the same number would share them.
+        /// The tenants, whose stores have so many connections together.
+        ///
+        /// Another test with the same number would share them.
         func schemas(_ most: Int = 32) -> TenantSchemas {
             TenantSchemas(url, prefix: prefix, maximumConnections: most)
         }
