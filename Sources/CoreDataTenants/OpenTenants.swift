@@ -9,7 +9,10 @@ import StrataLocks
 /// A tenant has an entry as long as its store is not closed. All work that may block runs on a queue of operations, at most one operation
 /// for each tenant at a time.
 final class OpenTenants: Sendable {
-    typealias Answer = @Sendable (Result<Tenant, any Error>) -> Void
+    /// Takes the container of a store whose use has begun.
+    ///
+    /// The receiver makes the ``Tenant``. An answer that carried it would keep it for a moment longer than its receiver.
+    typealias Answer = @Sendable (Result<NSPersistentContainer, any Error>) -> Void
     /// Opens a store, or makes it if the parameter says so.
     typealias Opening = @Sendable (_ isNew: Bool) throws -> NSPersistentContainer
 
@@ -79,9 +82,9 @@ final class OpenTenants: Sendable {
 
     // MARK: - Using
 
-    /// Calls `answer` with the use of a tenant's store, at once if it is open.
+    /// Begins the use of a tenant's store, and calls `answer` with its container, at once if it is open.
     func use(_ name: String, isNew: Bool, _ answer: @escaping Answer, open: @escaping Opening) {
-        let found: Result<Tenant, any Error>? = state.withLock { state in
+        let found: Result<NSPersistentContainer, any Error>? = state.withLock { state in
             if state.isClosed { return .failure(CocoaError.closedTenants) }
             let caller = Waiting(isNew: isNew, answer: answer, open: open)
             guard var entry = state.entries[name] else {
@@ -97,16 +100,13 @@ final class OpenTenants: Sendable {
             entry.uses += 1
             state.entries[name] = entry
             state.idle.remove(name)
-            return .success(handle(name, container))
+            return .success(container)
         }
         if let found { answer(found) }
     }
 
-    private func handle(_ name: String, _ container: NSPersistentContainer) -> Tenant {
-        Tenant(name, container) { self.endUse(of: name, container) }
-    }
-
-    private func endUse(of name: String, _ container: NSPersistentContainer) {
+    /// Ends a use that an answer has begun.
+    func endUse(of name: String, _ container: NSPersistentContainer) {
         state.withLock { state in
             guard var entry = state.entries[name], case .open(let current) = entry.phase, current === container else {
                 return
@@ -164,8 +164,7 @@ final class OpenTenants: Sendable {
                 continue
             }
             entry.uses += 1
-            let handle = handle(name, container)
-            answers.append { answer(.success(handle)) }
+            answers.append { answer(.success(container)) }
         }
         state.entries[name] = entry
         return answers

@@ -80,7 +80,9 @@ extension TenantContainer {
         while true {
             guard !stores.isBusy(name) else {
                 // An open store has the version of the model, and one that is being closed is opened again.
-                return await withAnswer { answer in use(name, isNew: false) { answer($0.map { _ in false }) } }
+                let opened = await withAnswer { answer in use(name, isNew: false) { answer($0) } }
+                if case .success(let container) = opened { stores.endUse(of: name, container) }
+                return opened.map { _ in false }
             }
             let result: Result<Bool, any Error>? = await withAnswer { answer in
                 if !stores.occupy(name, { try self.migrateClosed(name) }, completion: { answer($0) }) { answer(nil) }

@@ -99,6 +99,7 @@ public final class TenantContainer: Sendable {
     /// for name in try tenants.names() { print(name) }
     /// ```
     ///
+    /// - Returns: The names.
     /// - Throws: Errors of reading the folder or the database.
     public func names() throws -> [String] { try location.names().sorted() }
 
@@ -115,7 +116,7 @@ public final class TenantContainer: Sendable {
     /// - Throws: `fileReadNoSuchFile` (260) if there is no such tenant; `persistentStoreOperation` (134070) if the container is closed;
     ///   `fileWriteInvalidFileName` (514) for a name that no store can have; errors of opening and of migrating the store.
     public func tenant(_ name: String) async throws -> Tenant {
-        try await withAnswer { self.use(name, isNew: false, $0) }.get()
+        tenant(name, try await withAnswer { self.use(name, isNew: false, $0) }.get())
     }
 
     /// The store of a tenant, like ``tenant(_:)``, for a thread that may be blocked until the store is open.
@@ -139,7 +140,7 @@ public final class TenantContainer: Sendable {
     /// - Returns: The use of the store.
     /// - Throws: `fileWriteFileExists` (516) if there is such a tenant; the other errors of ``tenant(_:)``.
     public func create(_ name: String) async throws -> Tenant {
-        try await withAnswer { self.use(name, isNew: true, $0) }.get()
+        tenant(name, try await withAnswer { self.use(name, isNew: true, $0) }.get())
     }
 
     /// Makes the store of a new tenant, like ``create(_:)``, for a thread that may be blocked until the store is open.
@@ -186,15 +187,20 @@ public final class TenantContainer: Sendable {
         }
     }
 
+    /// Makes the object for a use that has begun.
+    private func tenant(_ name: String, _ container: NSPersistentContainer) -> Tenant {
+        Tenant(name, container) { [stores] in stores.endUse(of: name, container) }
+    }
+
     /// Waits for the use of a store, on the calling thread.
     private func wait(_ name: String, _ start: (@escaping OpenTenants.Answer) -> Void) throws -> Tenant {
         let (reply, waiter) = (Reply(), Waiter())
-        start { answer in
-            reply.give(answer)
+        start { [stores] answer in
+            if !reply.give(answer), case .success(let container) = answer { stores.endUse(of: name, container) }
             waiter.call()
         }
         let (_, waited) = waiter.sleep(timeout: settings.patience / .seconds(1), cancellation: nil)
-        if let answer = reply.take() { return try answer.get() }
+        if let answer = reply.take() { return tenant(name, try answer.get()) }
         throw CocoaError.described(
             .persistentStoreTimeout,
             userInfo: [
@@ -205,17 +211,20 @@ public final class TenantContainer: Sendable {
 
     /// The answer to a thread that waits.
     private final class Reply: Sendable {
-        private let state = Locked<(answer: Result<Tenant, any Error>?, isOver: Bool)>((nil, false))
+        private let state = Locked<(answer: Result<NSPersistentContainer, any Error>?, isOver: Bool)>((nil, false))
 
-        /// Keeps the answer for the thread, unless it has given up.
-        func give(_ answer: Result<Tenant, any Error>) {
+        /// Keeps the answer for the thread.
+        ///
+        /// - Returns: Whether the thread still waits for it.
+        func give(_ answer: Result<NSPersistentContainer, any Error>) -> Bool {
             state.withLock { state in
                 if !state.isOver { state.answer = answer }
+                return !state.isOver
             }
         }
 
         /// The answer; `nil` if there is none yet, and then none is kept any more.
-        func take() -> Result<Tenant, any Error>? {
+        func take() -> Result<NSPersistentContainer, any Error>? {
             state.withLock { state in
                 state.isOver = true
                 defer { state.answer = nil }
@@ -255,6 +264,7 @@ public final class TenantContainer: Sendable {
     /// print("\(figures.open) open, \(figures.inUse) in use")
     /// ```
     ///
+    /// - Returns: The figures of this moment.
     /// - Complexity: Linear in the number of open stores.
     public func statistics() -> TenantStatistics { stores.statistics() }
 

@@ -141,7 +141,6 @@ struct ShownCode {
         ("transaction", "let transaction = try Guide.transaction(context)"),
         ("controller", "let controller = try Guide.controller(context)"),
         ("oldURL", "let oldURL = try Guide.oldStore()"),
-        ("folder", "let folder = Guide.newFolder()"),
         ("tenants", "let tenants = try await Guide.tenants()"),
         ("newURL", "let newURL = Guide.newFolder().appendingPathComponent(\"new.sqlite\")"),
         ("old", "let old = try Guide.oldModel()"),

@@ -21,8 +21,8 @@ struct TenantContainerTests {
     }
 
     /// Waits until nothing is being opened or closed.
-    private func settle(_ tenants: TenantContainer) throws {
-        try wait {
+    private func settle(_ tenants: TenantContainer) async throws {
+        try await TenantSupport.wait {
             let figures = tenants.statistics()
             return figures.opening == 0 && figures.closing == 0
         }
@@ -38,7 +38,7 @@ struct TenantContainerTests {
             try TenantSupport.add("z1", to: zeta)
         }
         tenants.closeIdleStores()
-        try settle(tenants)
+        try await settle(tenants)
         expectEqual(tenants.statistics().open, 0)
         expectEqual(tenants.statistics().closed, 2)
         let (acme, zeta) = (try tenants.tenantAndWait("acme"), try await tenants.tenant("zeta"))
@@ -66,7 +66,7 @@ struct TenantContainerTests {
         do { try TenantSupport.add("a1", to: try await tenants.create("acme")) }
         expectEqual(await TenantSupport.code { _ = try await tenants.create("acme") }, 516)
         tenants.closeIdleStores()
-        try settle(tenants)
+        try await settle(tenants)
         expectEqual(await TenantSupport.code { _ = try tenants.createAndWait("acme") }, 516)
         // Another container of the process, or of another process, has not made it either.
         let others = container()
@@ -225,7 +225,7 @@ struct TenantContainerTests {
         expectEqual(tenants.statistics().opened, 2)
         // b was idle for longer than a, though a was opened first.
         try await use("c")
-        try settle(tenants)
+        try await settle(tenants)
         expectEqual([tenants.statistics().open, tenants.statistics().closed], [2, 1])
         try await use("a")
         expectEqual(tenants.statistics().opened, 3)
@@ -246,8 +246,8 @@ struct TenantContainerTests {
         tenants.closeIdleStores()
         expectEqual(tenants.statistics().open, 12)
         handles = []
-        try wait { tenants.statistics().closed == 11 }
-        try settle(tenants)
+        try await TenantSupport.wait { tenants.statistics().closed == 11 }
+        try await settle(tenants)
         expectEqual([tenants.statistics().open, tenants.statistics().inUse], [1, 1])
         expectEqual(try TenantSupport.texts(again), ["3"])
         expectEqual(try TenantSupport.texts(try await tenants.tenant("t7")), ["7"])
@@ -257,10 +257,10 @@ struct TenantContainerTests {
     @Test func `an idle store is closed after its time`() async throws {
         let tenants = container { $0.idleTime = .milliseconds(30) }
         do { _ = try await (tenants.create("a"), tenants.create("b")) }
-        try wait { tenants.statistics().closed == 2 }
+        try await TenantSupport.wait { tenants.statistics().closed == 2 }
         // The clock runs for the next ones too.
         do { _ = try await tenants.tenant("a") }
-        try wait { tenants.statistics().closed == 3 }
+        try await TenantSupport.wait { tenants.statistics().closed == 3 }
     }
 
     @Test func `one that asks while the store is closed gets it opened again`() async throws {
@@ -268,7 +268,7 @@ struct TenantContainerTests {
         do { try TenantSupport.add("0", to: try await tenants.create("acme")) }
         for round in 1...40 { try TenantSupport.add("\(round)", to: try await tenants.tenant("acme")) }
         expectEqual(try TenantSupport.texts(try await tenants.tenant("acme")).count, 41)
-        try settle(tenants)
+        try await settle(tenants)
         let figures = tenants.statistics()
         expectEqual(figures.opened, figures.closed + figures.open)
     }
@@ -280,7 +280,7 @@ struct TenantContainerTests {
             let acme = try await tenants.create("acme")
             context = acme.container.newBackgroundContext()
         }
-        try settle(tenants)
+        try await settle(tenants)
         let code: Int? = context.performAndWait {
             let note = NSEntityDescription.insertNewObject(forEntityName: "Note", into: context)
             note.setValue("late", forKey: "text")
@@ -314,7 +314,7 @@ struct TenantContainerTests {
         var found: [String] = []
         for index in 0..<4 { found += try TenantSupport.texts(try await tenants.tenant("t\(index)")) }
         expectEqual(found.sorted(), (0..<8).flatMap { thread in (0..<12).map { "\(thread) \($0)" } }.sorted())
-        try settle(tenants)
+        try await settle(tenants)
         let figures = tenants.statistics()
         expect(figures.open <= 2)
         expectEqual(figures.opened, figures.closed + figures.open)
@@ -346,6 +346,18 @@ struct TenantContainerTests {
         let acme = try await tenants.create("acme")
         expectEqual(try TenantSupport.texts(acme), [])
         expectEqual(try TenantSupport.texts(try await tenants.tenant("zeta")), ["z1"])
+    }
+
+    @Test func `a tenant whose object was released is not in use any more`() async throws {
+        let tenants = container()
+        for round in 0..<50 {
+            _ = try await tenants.create("t\(round)")
+            expectEqual(tenants.statistics().inUse, 0)
+            try await tenants.destroy("t\(round)")
+            _ = try tenants.createAndWait("t\(round)")
+            try await tenants.destroy("t\(round)")
+        }
+        expectEqual(try tenants.names(), [])
     }
 
     // MARK: - Closing
@@ -380,11 +392,11 @@ struct TenantContainerTests {
         }
         isAsked.wait()
         async let closing: Void = tenants.close()
-        try wait { tenants.isClosed }
+        try await TenantSupport.wait { tenants.isClosed }
         gate.signal()
         try await closing
         try caller.join()
         expectEqual(code.withLock { $0 }, 134_070)
-        try settle(tenants)
+        try await settle(tenants)
     }
 }

@@ -92,7 +92,7 @@ struct TenantMigrationTests {
             try TenantSupport.add("a1", to: try await old.create("a"))
             try await old.close()
         }
-        let (gate, isAsked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let gate = DispatchSemaphore(value: 0)
         let calls = Locked(0)
         let tenants = TenantContainer(managedObjectModel: TenantSupport.model(version: 2), at: folder) { _, _ in
             // The migration comes first.
@@ -102,11 +102,10 @@ struct TenantMigrationTests {
                     return calls
                 }) == 1
             else { return }
-            isAsked.signal()
             gate.wait()
         }
         async let report = tenants.migrate()
-        await Task.detached { isAsked.wait() }.value
+        try await TenantSupport.wait { calls.withLock { $0 } == 1 }
         let caller = onThread { expectEqual(try TenantSupport.texts(try tenants.tenantAndWait("a")), ["a1"]) }
         while tenants.waitingCount("a") < 1 { sched_yield() }
         gate.signal()

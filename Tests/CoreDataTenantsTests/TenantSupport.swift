@@ -63,6 +63,15 @@ enum TenantSupport {
         }
     }
 
+    /// Yields to other tasks until a condition holds, and blocks no thread that they need.
+    static func wait(until condition: () -> Bool) async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            try require(ContinuousClock.now < end, "waited in vain")
+            await Task.yield()
+        }
+    }
+
     /// The code of the error that a body throws; `nil` if it throws none.
     static func code(_ body: () async throws -> Void) async -> Int? {
         do {
