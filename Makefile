@@ -7,7 +7,7 @@ SHELL = bash
 SWIFT ?= swift
 SOURCES = Sources Tests StressTests Package.swift
 
-# The example: more options in DEMO_ARGS, as in `make demo DEMO_ARGS="--search sqlite --limit 20"`.
+# The example: more options in DEMO_ARGS, as in `make demo DEMO_ARGS="--search sqlite --limit 10"`.
 DEMO_CONFIGURATION ?= release
 DEMO_STORE ?= .build/debian-index.sqlite
 DEMO_ARGS ?=
@@ -54,7 +54,7 @@ help:
 	@echo "  make demo-jobs                let several processes share a queue of jobs, kill one, and check that none is lost or done twice; JOBS_ARGS"
 	@echo "  make demo-jobs-postgresql     the same with processes that share a PostgreSQL database only, whose sessions end half-way"
 	@echo "  make demo-migration           open an index of an older model, kill that half-way, and open it again; DEMO_ARGS"
-	@echo "  make demo-server              order from an HTTP server on several connections, kill its worker, and check that all adds up; SERVER_ARGS"
+	@echo "  make demo-server              order from an HTTP server on several connections, kill its worker, check that all adds up, and draw the latency; SERVER_ARGS"
 	@echo
 	@echo "Tests"
 	@echo "  make test                     run the tests; TEST_ARGS=\"--filter Merge\""
