@@ -80,7 +80,8 @@ struct ArticleTests {
 
     @Test(.enabled(if: ShownProgram.canRun))
     func `each block of the other articles, of the README and of symbols compiles and runs`() throws {
-        let articles = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
+        let pages = Self.pages + ["Site/CoreData"]
+        let articles = try pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
         // Only some builds have `CoreDataPostgreSQL`. Other tests below compile manifests and bridges.
         let others = articles.filter {
             $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("import CoreDataJobs")
