@@ -90,7 +90,7 @@ help:
 	@echo "  make check-stores             check that tests which run on SQLite alone are listed with the reason"
 	@echo "  make check-bench-compare      check the tool that compares two commits"
 	@echo "  make check-models             compile the Swift that is written of models, and compare hashes and tables with those of their files"
-	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print"
+	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print, the time of the build and the size"
 	@echo "  make check-without-postgresql build everything but the tests as on a machine without libpq"
 	@echo
 	@echo "Documentation"
