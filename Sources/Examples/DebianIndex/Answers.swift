@@ -139,6 +139,7 @@ struct Answers: Sendable {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.fetchOffset = offset
             request.fetchLimit = Self.namesPerTurn
+            request.relationshipKeyPathsForPrefetching = ["dependents"]
             let demands = try context.fetch(request).map {
                 Demand(id: $0.objectID, name: $0.name, dependents: $0.dependents.count)
             }
