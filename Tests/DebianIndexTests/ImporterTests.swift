@@ -208,10 +208,10 @@ struct AnswersTests {
 
         expect(
             table == [
-                "Section  Packages  Installed",
-                "───────  ────────  ─────────",
-                "games           1     5.1 MB",
-                "text            2     113 kB",
+                "Largest sections  Packages  Installed",
+                "────────────────  ────────  ─────────",
+                "games                    1     5.1 MB",
+                "text                     2     113 kB",
             ]
         )
     }
@@ -221,10 +221,10 @@ struct AnswersTests {
 
         expect(
             table == [
-                "Name    Dependents  Recommenders  In the index",
-                "──────  ──────────  ────────────  ────────────",
-                "libc             2             0  version 2",
-                "editor           1             1  virtual",
+                "Most depended-upon  Dependents  Recommenders  In the index",
+                "──────────────────  ──────────  ────────────  ────────────",
+                "libc                         2             0  version 2",
+                "editor                       1             1  virtual",
             ]
         )
     }
@@ -234,10 +234,10 @@ struct AnswersTests {
 
         expect(
             table == [
-                "Package  Version  Section  Installed  Download",
-                "───────  ───────  ───────  ─────────  ────────",
-                "big      1        games       5.1 MB",
-                "libc     2        text        102 kB",
+                "Biggest packages  Version  Section  Installed  Download",
+                "────────────────  ───────  ───────  ─────────  ────────",
+                "big               1        games       5.1 MB",
+                "libc              2        text        102 kB",
             ]
         )
     }
