@@ -36,7 +36,7 @@ enum StrataSource {
         }
     }
 
-    /// The name by which products of the dependency are asked for. Of a repository it is the last part of the address.
+    /// The name by which products of the dependency are asked for: of a repository the last part of its address.
     var identity: String {
         guard case .repository(let address) = self else { return "Strata" }
         let last = address.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == ":" }.last ?? ""

@@ -50,7 +50,9 @@ package enum DebianIndexCommand {
         for line in advice(searched: options.search != nil) { report(line) }
     }
 
-    /// The answers as lines. With the default limit, they and the ``advice(searched:)`` fit on a small terminal.
+    /// The answers as lines.
+    ///
+    /// With the default limit, they and the ``advice(searched:)`` fit on a small terminal.
     static func answers(_ options: Options, _ container: NSPersistentContainer) async throws -> [String] {
         let answers = Answers(container: container, limit: options.limit)
         let totals = try await answers.totals()

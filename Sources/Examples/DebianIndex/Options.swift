@@ -6,7 +6,7 @@ struct Options: Equatable {
     var index: String?
     var store = "debian-index.sqlite"
     var contexts = ProcessInfo.processInfo.activeProcessorCount
-    /// The rows of an answer. With three of them, all answers fit on a small terminal.
+    /// The number of rows in an answer, with which all answers fit on a small terminal.
     var limit = 3
     var search: String?
     var showsHelp = false
