@@ -7,7 +7,7 @@ SHELL = bash
 SWIFT ?= swift
 SOURCES = Sources Tests StressTests Package.swift
 
-# The example: more options in DEMO_ARGS, as in `make demo DEMO_ARGS="--search sqlite --limit 20"`.
+# The example: more options in DEMO_ARGS, as in `make demo DEMO_ARGS="--search sqlite --limit 10"`.
 DEMO_CONFIGURATION ?= release
 DEMO_STORE ?= .build/debian-index.sqlite
 DEMO_ARGS ?=
@@ -54,7 +54,7 @@ help:
 	@echo "  make demo-jobs                let several processes share a queue of jobs, kill one, and check that none is lost or done twice; JOBS_ARGS"
 	@echo "  make demo-jobs-postgresql     the same with processes that share a PostgreSQL database only, whose sessions end half-way"
 	@echo "  make demo-migration           open an index of an older model, kill that half-way, and open it again; DEMO_ARGS"
-	@echo "  make demo-server              order from an HTTP server on several connections, kill its worker, and check that all adds up; SERVER_ARGS"
+	@echo "  make demo-server              order from an HTTP server on several connections, kill its worker, check that all adds up, and draw the latency; SERVER_ARGS"
 	@echo
 	@echo "Tests"
 	@echo "  make test                     run the tests; TEST_ARGS=\"--filter Merge\""
@@ -90,7 +90,7 @@ help:
 	@echo "  make check-stores             check that tests which run on SQLite alone are listed with the reason"
 	@echo "  make check-bench-compare      check the tool that compares two commits"
 	@echo "  make check-models             compile the Swift that is written of models, and compare hashes and tables with those of their files"
-	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print"
+	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print, the time of the build and the size"
 	@echo "  make check-without-postgresql build everything but the tests as on a machine without libpq"
 	@echo
 	@echo "Documentation"
@@ -354,12 +354,14 @@ check-stores:
 check-pages: python
 	@python3 -B Docs/check-pages.py
 
-# The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. The modules
-# that `CoreData` hands on are shown as parts of it, as a program sees them, and the other products beside it. A link that leads nowhere is an
+# The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A line of links
+# above each page leads to the manual, the glossary and the reference of each product. A link that leads nowhere is an
 # error. DOCS_BASE is the path at which a web server has the site, such as /strata.
 FRAMEWORK = CoreData CoreDataTransformers CoreDataEssentials CoreDataModelFiles CoreDataBatches CoreDataClaims CoreDataCustomStores \
 	CoreDataBinaryStore CoreDataHistory CoreDataMessages CoreDataContainer CoreDataFetchedResults CoreDataMigration CoreDataModelClasses \
 	CoreDataOperations CoreDataReads CoreDataRows CoreDataKeyPaths CoreDataLocking CoreDataTenants
+# The modules whose names a program gets with `import CoreData`: the site shows them all as parts of it.
+SHOWN = $(FRAMEWORK) StrataPredicates StrataKeys
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
 docs: system-packages
@@ -367,7 +369,7 @@ docs: system-packages
 	$(SWIFT) build --target CoreDataJobs
 	$(SWIFT) build --target SwiftData
 	@# Without libpq there is no such target, and the site does without its names.
-	@modules=$$($(SWIFT) build --show-bin-path)/Modules; names="$(FRAMEWORK) StrataPredicates StrataKeys CoreDataJobs SwiftData"; \
+	@modules=$$($(SWIFT) build --show-bin-path)/Modules; names="$(SHOWN) SwiftData CoreDataJobs"; \
 	if [ "$$STRATA_POSTGRESQL" != 0 ] && pkg-config --exists libpq; then \
 		$(SWIFT) build --target CoreDataPostgreSQL || exit 1; \
 		names="$$names CoreDataPostgreSQL"; \
@@ -377,12 +379,14 @@ docs: system-packages
 			-I Sources/CStrataPostgreSQL $$(pkg-config --cflags-only-I libpq 2> /dev/null) \
 			-output-dir $(DOCS)/symbols -skip-synthesized-members -skip-inherited-docs -minimum-access-level public || exit 1; \
 	done
-	Docs/merge-symbols.py $(DOCS)/symbols $(FRAMEWORK)
-	Docs/site.sh $(DOCS)/CoreData.docc
+	Docs/merge-symbols.py $(DOCS)/symbols $(SHOWN)
+	Docs/site.sh $(DOCS)/CoreData.docc '$(DOCS_BASE)' CoreData SwiftData CoreDataJobs \
+		$$([ ! -e $(DOCS)/symbols/CoreDataPostgreSQL.symbols.json ] || echo CoreDataPostgreSQL)
 	Docs/symbol-links.py $(DOCS)/symbols $(DOCS)/CoreData.docc
 	docc convert $(DOCS)/CoreData.docc --additional-symbol-graph-dir $(DOCS)/symbols --warnings-as-errors \
-		--fallback-display-name CoreData --fallback-bundle-identifier CoreData --transform-for-static-hosting \
+		--experimental-enable-custom-templates --fallback-display-name CoreData --fallback-bundle-identifier CoreData --transform-for-static-hosting \
 		$(if $(DOCS_BASE),--hosting-base-path $(DOCS_BASE)) --output-path $(DOCS)/CoreData.doccarchive
+	Docs/site.sh start $(DOCS)/CoreData.doccarchive
 	@echo "The site is in $(DOCS)/CoreData.doccarchive ($$(du -sh $(DOCS)/CoreData.doccarchive | cut -f1)); make docs-preview shows it."
 
 docs-preview: docs

@@ -24,6 +24,9 @@ types, members, others = set(), collections.Counter(), {}
 products = ("CoreDataPostgreSQL", "CoreDataJobs")
 for graph in graphs.glob("CoreData*.symbols.json"):
     module = graph.name.removesuffix(".symbols.json")
+    # What a module adds to types of another library has no page of that name.
+    if "@" in module:
+        continue
     for symbol in json.loads(graph.read_text())["symbols"]:
         path = symbol["pathComponents"]
         if len(path) == 1 and module in products:
@@ -32,8 +35,10 @@ for graph in graphs.glob("CoreData*.symbols.json"):
             types.add(path[0])
         elif len(path) == 2:
             members["/".join(path)] += 1
-# A class and a macro of one name, or types of Foundation that have extensions here.
-shared = {"ManagedComposite", "ManagedObject", "UndoManager", "ValueTransformer"}
+# A class and a macro or an alias of one name, or types of Foundation that have extensions here.
+shared = {
+    "ManagedComposite", "ManagedObject", "NSComparisonPredicate", "NSExpression", "UndoManager", "ValueTransformer",
+}
 
 
 def link(match):

@@ -1,4 +1,5 @@
 import CoreData
+import StrataPackages
 
 /// The program `strata`: it selects the command and converts errors to messages and exit codes.
 package enum StrataCommand {
@@ -9,8 +10,8 @@ package enum StrataCommand {
         ExportCommand.self, ImportCommand.self, NewCommand.self,
     ]
 
-    /// The version of the package, with which CHANGELOG.md begins.
-    static let version = "0.9.0"
+    /// The version of the package.
+    static let version = StrataVersion.current
 
     /// Runs the command that `arguments` name.
     package static func run(_ arguments: [String], print: (String) -> Void, complain: (String) -> Void) -> ExitCode {

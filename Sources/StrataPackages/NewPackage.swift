@@ -14,7 +14,7 @@ package struct NewPackage {
     /// The folder of the package.
     package let folder: URL
     private let name: String
-    private let strata: URL
+    private let strata: StrataSource
     private let usesSwiftData: Bool
 
     /// Checks what a package is to be; nothing is written.
@@ -22,7 +22,8 @@ package struct NewPackage {
     /// - Parameters:
     ///   - name: The name of the package and of its program.
     ///   - parent: The path of the folder in which the package's folder is made.
-    ///   - strata: The path of Strata's own package; `nil` for the one that this program was built from.
+    ///   - strata: The path of Strata's own package, or the address of its repository; `nil` for the package that this
+    ///     program was built from.
     ///   - usesSwiftData: Whether the package has `@Model` classes in place of a Core Data model.
     /// - Throws: ``Refusal``.
     package init(_ name: String, in parent: String, strata: String?, usesSwiftData: Bool) throws {
@@ -35,10 +36,13 @@ package struct NewPackage {
         guard !FileManager.default.fileExists(atPath: folder.path) else {
             throw Refusal(description: "there is something at \(folder.path) already")
         }
-        guard let strata = strata.map({ URL(fileURLWithPath: $0, isDirectory: true) }) ?? Self.ownPackage(),
-            FileManager.default.fileExists(atPath: strata.appendingPathComponent("Package.swift").path)
-        else { throw Refusal(description: "--strata has to say where Strata's own package is") }
-        (self.name, self.strata, self.usesSwiftData) = (name, strata, usesSwiftData)
+        let given = strata.map {
+            StrataSource.repository(at: $0) ?? .folder(URL(fileURLWithPath: $0, isDirectory: true))
+        }
+        guard let source = given ?? Self.ownPackage().map(StrataSource.folder), source.isUsable else {
+            throw Refusal(description: "--strata has to say where Strata's own package or its repository is")
+        }
+        (self.name, self.strata, self.usesSwiftData) = (name, source, usesSwiftData)
     }
 
     /// Writes the files.

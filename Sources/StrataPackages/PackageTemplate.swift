@@ -4,10 +4,10 @@ import Foundation
 enum PackageTemplate {
     /// - Parameters:
     ///   - name: The name of the package.
-    ///   - strata: The folder of Strata's own package.
+    ///   - strata: The place of Strata's own package.
     ///   - product: The product that the package uses.
     /// - Returns: The text of the manifest.
-    static func manifest(_ name: String, _ strata: URL, product: String) -> String {
+    static func manifest(_ name: String, _ strata: StrataSource, product: String) -> String {
         """
         // swift-tools-version: 6.2
 
@@ -16,9 +16,12 @@ enum PackageTemplate {
         let package = Package(
             name: "\(name)",
             platforms: [.macOS(.v15)],
-            dependencies: [.package(name: "Strata", path: "\(strata.standardizedFileURL.path)")],
+            dependencies: [\(strata.declaration)],
             targets: [
-                .executableTarget(name: "\(name)", dependencies: [.product(name: "\(product)", package: "Strata")])
+                .executableTarget(
+                    name: "\(name)",
+                    dependencies: [.product(name: "\(product)", package: "\(strata.identity)")]
+                )
             ],
             swiftLanguageModes: [.v6]
         )

@@ -2,7 +2,7 @@ import Foundation
 import StrataPackages
 
 // `strata new` as a program of its own: it needs no other module of Strata, and so is built within seconds.
-let usage = "Usage: strata-new NAME [--in FOLDER] [--strata PATH] [--swiftdata]"
+let usage = "Usage: strata-new NAME [--in FOLDER] [--strata FOLDER-OR-URL] [--swiftdata]"
 var words = CommandLine.arguments.dropFirst()
 var (name, folder, strata, usesSwiftData): (String?, String, String?, Bool) = (nil, ".", nil, false)
 var isClear = true

@@ -9,16 +9,19 @@ import Testing
 struct ArticleTests {
     /// The pages of Docs/ that show Swift.
     private static let pages = [
-        "AsynchronousFetches", "Batches", "Concurrency", "Diagnostics", "Fetching", "FollowingChanges", "History",
+        "AsynchronousFetches", "Batches", "Concurrency", "Diagnostics", "Fetching", "FollowingChanges",
+        "FromAnotherORM", "FromFluent", "FromGRDB", "History",
         "Instruments", "Migration", "Models", "Operating", "Porting", "PostgreSQL", "Saving", "Swift6", "Tenants",
         "Testing", "Trees",
     ]
+    /// The pages whose code other tests compile: as one program, or with the models of SwiftData.
+    private static let otherPages = ["FromSwiftData", "GettingStarted", "Jobs", "SwiftData"]
 
     @Test func `no page with Swift in it is left out`() throws {
         let folder = ShownCode.root.appendingPathComponent("Docs")
         let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
         let shown = try pages.filter { try !ShownCode.page("Docs/\($0)").isEmpty }
-        expectEqual(shown.sorted(), (Self.pages + ["GettingStarted", "Jobs", "SwiftData"]).map { $0 + ".md" }.sorted())
+        expectEqual(shown.sorted(), (Self.pages + Self.otherPages).map { $0 + ".md" }.sorted())
     }
 
     @Test(.enabled(if: ShownProgram.canRun))
@@ -77,7 +80,8 @@ struct ArticleTests {
 
     @Test(.enabled(if: ShownProgram.canRun))
     func `each block of the other articles, of the README and of symbols compiles and runs`() throws {
-        let articles = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
+        let pages = Self.pages + ["Site/CoreData"]
+        let articles = try pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
         // Only some builds have `CoreDataPostgreSQL`. Other tests below compile manifests and bridges.
         let others = articles.filter {
             $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("import CoreDataJobs")
@@ -138,7 +142,8 @@ struct ArticleTests {
     }
 
     @Test func `what pages show of manifests compiles`() throws {
-        let blocks = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
+        let pages = Self.pages + Self.otherPages
+        let blocks = try pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
         let manifests = blocks.filter(\.isManifest)
         expect(!manifests.isEmpty)
         for block in manifests {

@@ -34,4 +34,40 @@ struct NewPackageTests {
         expectEqual(outcome.output, "Stored Casa da Música.\nBelow 20 in Porto: Casa da Música\n")
         expect(outcome.succeeded)
     }
+
+    @Test(arguments: [
+        "https://example.org/people/strata", "ssh://git@example.org/Strata.git", "git@example.org:people/strata.git",
+        "file:///srv/strata",
+    ])
+    func `a package that depends on a repository takes the versions that do not break it`(_ address: String) throws {
+        let manifest = try manifest(of: address)
+        // Before 1.0 the second number counts what breaks programs.
+        let version = StrataCommand.version
+        expect(manifest.contains(".package(url: \"\(address)\", .upToNextMinor(from: \"\(version)\"))"), "\(manifest)")
+        expect(manifest.lowercased().contains(".product(name: \"coredata\", package: \"strata\")"), "\(manifest)")
+        expectEqual(try ShownProgram.complaints(manifest: manifest), "")
+    }
+
+    /// SwiftPM takes the last part of an address for the name of the package, and the text for a literal.
+    @Test(arguments: [
+        "https://example.org/a\"b/strata", "https://example.org/\\(x)/strata", "https://example.org/",
+        "git@host: strata",
+    ])
+    func `an address that a manifest cannot hold is refused`(_ address: String) {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("new-\(UUID().uuidString)")
+        expectEqual(make(address, in: folder), .usage)
+        expect(!FileManager.default.fileExists(atPath: folder.path))
+    }
+
+    private func manifest(of address: String) throws -> String {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("new-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        expectEqual(make(address, in: folder), .success)
+        return try String(contentsOf: folder.appendingPathComponent("Guidebook/Package.swift"), encoding: .utf8)
+    }
+
+    private func make(_ address: String, in folder: URL) -> ExitCode {
+        let words = ["new", "Guidebook", "--in", folder.path, "--strata", address]
+        return StrataCommand.run(words, print: { _ in }, complain: { _ in })
+    }
 }

@@ -4,10 +4,11 @@ import Testing
 /// What the article and the symbols of SwiftData show.
 @Suite("Examples of SwiftData")
 struct SwiftDataArticleTests {
-    @Test func `what the article and the symbols show compiles`() throws {
-        let article = try ShownCode.page("Docs/SwiftData.md").filter { !$0.isManifest }
+    @Test func `what the articles and the symbols show compiles`() throws {
+        let article = try ["SwiftData", "FromSwiftData"].flatMap { try ShownCode.page("Docs/\($0).md") }
+            .filter { !$0.isManifest }
         let symbols = try ShownCode.comments(in: ["SwiftData"])
-        expect(article.count > 4 && symbols.count > 60)
+        expect(article.count > 8 && symbols.count > 60)
         var blocks = "import Foundation\nimport SwiftData\n"
         for (number, example) in (article + symbols).enumerated() {
             blocks += example.wrapped(number, supplying: ShownCode.suppliedModels)

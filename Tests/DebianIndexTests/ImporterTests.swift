@@ -47,6 +47,28 @@ struct ImporterTests {
         }
     }
 
+    @Test func `the answers and the advice fit on a small terminal`() async throws {
+        let scratch = try Scratch()
+        _ = try await scratch.importAll([try scratch.index("Packages", numbers: 0..<700)], contexts: 2)
+        var options = try Options.parse([])
+        let lines = try await DebianIndexCommand.answers(options, try scratch.container())
+        let advice = DebianIndexCommand.advice(searched: false)
+        expectEqual(advice.count, 2)
+        expect((lines + advice).allSatisfy { $0.count <= 100 })
+        // An empty line comes before the advice, and the prompt of the shell after it.
+        expect(lines.count + 1 + advice.count + 1 <= 24, "\(lines)")
+        expectEqual(lines[0], "700 packages in 7 sections, by 11 maintainers, depending on 701 names")
+        let titles = ["Largest sections", "Most depended-upon", "Biggest packages"]
+        expectEqual(lines.filter { line in titles.contains { line.hasPrefix($0) } }.count, 3)
+        expect(lines.contains { $0.hasPrefix("package-699 ") } && lines.contains { $0.hasPrefix("common ") })
+
+        options.search = "number 69"
+        let more = try await DebianIndexCommand.answers(options, try scratch.container())
+        expectEqual(Array(more.prefix(lines.count)), lines)
+        expectEqual(more[lines.count + 1], "11 packages match “number 69”")
+        expect(DebianIndexCommand.advice(searched: true) != advice)
+    }
+
     @Test func `importing again changes nothing`() async throws {
         let scratch = try Scratch()
         let index = try scratch.index("Packages", numbers: 0..<700)
@@ -186,10 +208,10 @@ struct AnswersTests {
 
         expect(
             table == [
-                "Section  Packages  Installed",
-                "───────  ────────  ─────────",
-                "games           1     5.1 MB",
-                "text            2     113 kB",
+                "Largest sections  Packages  Installed",
+                "────────────────  ────────  ─────────",
+                "games                    1     5.1 MB",
+                "text                     2     113 kB",
             ]
         )
     }
@@ -199,10 +221,10 @@ struct AnswersTests {
 
         expect(
             table == [
-                "Name    Dependents  Recommenders  In the index",
-                "──────  ──────────  ────────────  ────────────",
-                "libc             2             0  version 2",
-                "editor           1             1  virtual",
+                "Most depended-upon  Dependents  Recommenders  In the index",
+                "──────────────────  ──────────  ────────────  ────────────",
+                "libc                         2             0  version 2",
+                "editor                       1             1  virtual",
             ]
         )
     }
@@ -212,10 +234,10 @@ struct AnswersTests {
 
         expect(
             table == [
-                "Package  Version  Section  Installed  Download",
-                "───────  ───────  ───────  ─────────  ────────",
-                "big      1        games       5.1 MB",
-                "libc     2        text        102 kB",
+                "Biggest packages  Version  Section  Installed  Download",
+                "────────────────  ───────  ───────  ─────────  ────────",
+                "big               1        games       5.1 MB",
+                "libc              2        text        102 kB",
             ]
         )
     }

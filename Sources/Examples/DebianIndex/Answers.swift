@@ -40,7 +40,7 @@ struct Answers: Sendable {
 
             let rows = sections.map { (name: $0.name ?? "", sum: sums[$0.objectID] ?? (0, 0)) }
                 .sorted { ($1.sum.size, $0.name) < ($0.sum.size, $1.name) }
-            var table = TextTable(.left("Section"), .right("Packages"), .right("Installed"))
+            var table = TextTable(.left("Largest sections"), .right("Packages"), .right("Installed"))
             for row in rows.prefix(limit) {
                 table.append(row.name, row.sum.packages.grouped, row.sum.size.asByteCount)
             }
@@ -59,7 +59,7 @@ struct Answers: Sendable {
             request.fetchLimit = limit
 
             var table = TextTable(
-                .left("Package"),
+                .left("Biggest packages"),
                 .left("Version"),
                 .left("Section"),
                 .right("Installed"),
@@ -139,6 +139,7 @@ struct Answers: Sendable {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.fetchOffset = offset
             request.fetchLimit = Self.namesPerTurn
+            request.relationshipKeyPathsForPrefetching = ["dependents"]
             let demands = try context.fetch(request).map {
                 Demand(id: $0.objectID, name: $0.name, dependents: $0.dependents.count)
             }
@@ -152,7 +153,12 @@ struct Answers: Sendable {
 
     private func table(of demands: [Demand]) async throws -> TextTable {
         try await onContext { context in
-            var table = TextTable(.left("Name"), .right("Dependents"), .right("Recommenders"), .left("In the index"))
+            var table = TextTable(
+                .left("Most depended-upon"),
+                .right("Dependents"),
+                .right("Recommenders"),
+                .left("In the index")
+            )
             for demand in demands where demand.dependents > 0 {
                 let request = NSFetchRequest<Package>(entityName: "Package")
                 request.predicate = NSPredicate(format: "name == %@", demand.name)

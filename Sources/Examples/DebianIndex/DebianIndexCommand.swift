@@ -44,23 +44,43 @@ package enum DebianIndexCommand {
         bar.finish()
         report(summary(of: outcome, retries: retrying.count, contexts: options.contexts, took: clock.now - start))
 
-        try await answer(options, container)
+        for line in try await answers(options, container) { print(line) }
+        fflush(nil)
+        report("")
+        for line in advice(searched: options.search != nil) { report(line) }
     }
 
-    private static func answer(_ options: Options, _ container: NSPersistentContainer) async throws {
+    /// The answers as lines.
+    ///
+    /// With the default limit, they and the ``advice(searched:)`` fit on a small terminal.
+    static func answers(_ options: Options, _ container: NSPersistentContainer) async throws -> [String] {
         let answers = Answers(container: container, limit: options.limit)
         let totals = try await answers.totals()
-        print(
+        var lines = [
             "\(totals.packages.grouped) packages in \(totals.sections.grouped) sections, by "
                 + "\(totals.maintainers.grouped) maintainers, depending on \(totals.names.grouped) names"
-        )
-        show("Largest sections", try await answers.largestSections())
-        show("Most depended-upon packages", try await answers.mostDependedUpon(contexts: options.contexts))
-        show("Biggest packages", try await answers.biggestPackages())
+        ]
+        for table in [
+            try await answers.largestSections(), try await answers.mostDependedUpon(contexts: options.contexts),
+            try await answers.biggestPackages(),
+        ] { lines += [""] + table.lines() }
         if let text = options.search {
             let (table, total) = try await answers.search(text)
-            show("\(total.grouped) packages match “\(text)”", table)
+            lines += ["", "\(total.grouped) packages match “\(text)”", ""] + table.lines()
         }
+        return lines
+    }
+
+    /// Two lines with what to try next.
+    static func advice(searched: Bool) -> [String] {
+        let first =
+            searched
+            ? "make demo-migration opens an index of an older model, and is killed half-way."
+            : "make demo DEMO_ARGS=\"--search sqlite --limit 10\" also lists the packages about SQLite."
+        return [
+            "Next: " + first,
+            "      make demo-server takes orders, kills the worker, and draws how long the answers took.",
+        ]
     }
 
     // MARK: - Output
@@ -81,11 +101,6 @@ package enum DebianIndexCommand {
             + "\(retries.grouped) retries after a conflict; "
             + String(format: "%.2f s on \(contexts) context\(contexts == 1 ? "" : "s"), ", seconds)
             + "\(rate.grouped) packages/s"
-    }
-
-    private static func show(_ title: String, _ table: TextTable) {
-        print("\n\(title)\n")
-        for line in table.lines() { print("  " + line) }
     }
 
     /// Writes to standard error, so that standard output contains only the answers.

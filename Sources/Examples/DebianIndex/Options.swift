@@ -6,7 +6,8 @@ struct Options: Equatable {
     var index: String?
     var store = "debian-index.sqlite"
     var contexts = ProcessInfo.processInfo.activeProcessorCount
-    var limit = 10
+    /// The number of rows in an answer, with which all answers fit on a small terminal.
+    var limit = 3
     var search: String?
     var showsHelp = false
     /// Whether to show a migration instead, with a store that is made for it.
@@ -28,7 +29,7 @@ struct Options: Equatable {
                            (default: apt's package lists, or /var/lib/dpkg/status when there are none)
           --store FILE     the SQLite store (default: debian-index.sqlite in the current folder)
           --contexts N     how many contexts import in parallel (default: the number of cores)
-          --limit N        rows in each answer (default: 10)
+          --limit N        rows in each answer (default: 3)
           --search TEXT    also list the packages that have TEXT in their name or summary
           --demo-migration makes a store of version 1 of the model, opens it with the present one, kills that
                            half-way, and opens it again

@@ -24,7 +24,8 @@ struct Options: Equatable {
         Usage: storefront-server [demo | serve | work] [options]
 
           demo      start server and worker, order for some seconds, kill the worker on the way, and check
-                    that everything adds up (the default); the store is made anew
+                    that everything adds up (the default); the store is made anew, and a picture of the
+                    latency is drawn beside it
           serve     answer requests until SIGTERM or SIGINT
           work      ship orders until SIGTERM or SIGINT
 
@@ -39,6 +40,11 @@ struct Options: Equatable {
         """
 
     var storeURL: URL { postgreSQL ?? URL(fileURLWithPath: store) }
+
+    /// The file for the demo's picture of the latency, beside that of the store.
+    var pictureURL: URL {
+        URL(fileURLWithPath: store).deletingPathExtension().appendingPathExtension("latency.svg").absoluteURL
+    }
 
     /// The arguments for another process that uses the same store.
     var storeArguments: [String] { postgreSQL.map { ["--postgresql", $0.absoluteString] } ?? ["--store", store] }

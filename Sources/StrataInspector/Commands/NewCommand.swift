@@ -9,8 +9,10 @@ enum NewCommand: Command {
         Option("--in", "FOLDER", help: "where the package's folder is made (default: here)"),
         Option(
             "--strata",
-            "PATH",
-            help: "the folder of Strata's own package (default: the one that strata was built in)"
+            "PLACE",
+            help:
+                "the folder of Strata's own package, or the URL of its repository (default: the package that strata was "
+                + "built in)"
         ),
         Option("--swiftdata", help: "with @Model classes of SwiftData in place of a Core Data model"),
     ]

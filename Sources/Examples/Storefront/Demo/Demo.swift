@@ -34,9 +34,11 @@ struct Demo {
             "The server answers on http://127.0.0.1:\(port)/, and \(options.connections) connections order for \(options.seconds) s."
         )
         let load = Load(port: port, skus: skus)
+        let begin = ContinuousClock.now
         async let loaded: Void = load.run(connections: options.connections, seconds: options.seconds)
         try await Task.sleep(for: .seconds(options.seconds / 2))
         worker.kill()
+        let killed = LatencyPicture.Mark(seconds: (.now - begin) / .seconds(1), text: "worker 1 killed")
         print("Worker 1 was killed.")
         worker = try Child(["work"] + options.storeArguments + ["--name", "worker 2"])
         await loaded
@@ -63,6 +65,13 @@ struct Demo {
         let container = try StorefrontStore.open(at: options.storeURL)
         let audit = try Audit(container, confirmed: load.seen.confirmed, isDone: true)
         try await container.close()
+        let picture = LatencyPicture(
+            "Latency of \(load.seen.requests) answers on \(options.connections) connections",
+            answers: load.seen.answers,
+            seconds: options.seconds,
+            marks: [killed]
+        )
+        try Data(picture.svg.utf8).write(to: options.pictureURL, options: .atomic)
         return report(
             load.seen,
             audit: audit,
@@ -102,6 +111,7 @@ struct Demo {
         }
         print("Throughput:  \(figure(Double(seen.requests) / options.seconds)) requests/s")
         print("Latency:     p50 \(figure(seen.latency(0.5))) ms, p99 \(figure(seen.latency(0.99))) ms")
+        print("             \(options.pictureURL.absoluteString) shows it over time")
         print("Memory:      server \(memory.server / 1024) MiB, worker \(memory.worker / 1024) MiB at most")
         let conflicts = metric("coredata_operation_seconds_count{kind=\"conflict\"}")
         let retries = metric("coredata_operation_seconds_count{kind=\"retry\"}")

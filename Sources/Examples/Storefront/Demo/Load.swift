@@ -12,14 +12,11 @@ package final class Load: Sendable {
         package var refused = 0
         /// The number of unexpected answers, by their status.
         package var failures: [Int: Int] = [:]
-        /// The duration of each answer, in milliseconds.
-        package var latencies: [Double] = []
+        /// Each answer with its times.
+        package var answers: [TimedAnswer] = []
 
-        /// The latency that a given share of all requests did not exceed.
-        package func latency(_ share: Double) -> Double {
-            let sorted = latencies.sorted()
-            return sorted.isEmpty ? 0 : sorted[min(Int(share * Double(sorted.count)), sorted.count - 1)]
-        }
+        /// The latency, in milliseconds, that a given share of all requests did not exceed.
+        package func latency(_ share: Double) -> Double { answers.map(\.milliseconds).quantile(share) }
     }
 
     private let port: Int
@@ -32,13 +29,13 @@ package final class Load: Sendable {
 
     /// Orders on some connections at once, each in a thread, for some seconds; returns after the last answer on each.
     package func run(connections: Int, seconds: Double) async {
-        let end = ContinuousClock.now + .seconds(seconds)
+        let begin = ContinuousClock.now
         await withTaskGroup(of: Void.self) { group in
             for number in 1...connections {
                 group.addTask {
                     await withCheckedContinuation { continuation in
                         Thread.detachNewThread {
-                            self.order(number, until: end)
+                            self.order(number, from: begin, for: .seconds(seconds))
                             continuation.resume()
                         }
                     }
@@ -47,11 +44,11 @@ package final class Load: Sendable {
         }
     }
 
-    private func order(_ number: Int, until end: ContinuousClock.Instant) {
+    private func order(_ number: Int, from begin: ContinuousClock.Instant, for time: Duration) {
         let client = HTTPClient(port: port)
         var mine = Figures()
         var generator = SystemRandomNumberGenerator()
-        while .now < end {
+        while .now < begin + time {
             let count = Int.random(in: 1...3, using: &generator)
             let lines = skus.shuffled(using: &generator).prefix(count).map {
                 OrderRequest.Line(sku: $0, quantity: Int64.random(in: 1...3))
@@ -67,8 +64,8 @@ package final class Load: Sendable {
             }
             let duration = ContinuousClock.now - start
             mine.requests += 1
-            mine.latencies.append(
-                Double(duration.components.attoseconds) / 1e15 + Double(duration.components.seconds) * 1e3
+            mine.answers.append(
+                TimedAnswer(begin: (start - begin) / .seconds(1), milliseconds: duration / .milliseconds(1))
             )
             switch status {
             case 201: mine.confirmed.insert(order.number)
@@ -81,7 +78,7 @@ package final class Load: Sendable {
             figures.requests += mine.requests
             figures.refused += mine.refused
             figures.failures.merge(mine.failures, uniquingKeysWith: +)
-            figures.latencies += mine.latencies
+            figures.answers += mine.answers
         }
     }
 }
