@@ -88,6 +88,12 @@ public final class JobWorker: Sendable {
         /// The queues in which the last claim found as many jobs as it looked for.
         var deepQueues: Set<String> = []
         var lastClaim: ContinuousClock.Instant?
+        /// How long the last claim has taken.
+        var claimCost = Duration.zero
+        /// How long the last look at everything has taken.
+        var lookCost = Duration.zero
+        /// When the worker has looked for requests to cancel jobs the last time.
+        var lastRequestLook: ContinuousClock.Instant?
         /// Whether the last run was so quick that a claim for each free place would cost more than a short wait.
         var isQuick = false
         /// When a store failed the last time, so that a failure is not reported each second.
@@ -319,7 +325,7 @@ public final class JobWorker: Sendable {
                 let begun = try await pass(isFull: isFull)
                 state.withLock { $0.isFailing = false }
                 if begun > 0 { continue }
-                if !isFull { ring(after: Self.calm) }
+                if !isFull { ring(after: Self.calm(after: state.withLock { $0.lookCost })) }
                 next = nextEvent
             } catch {
                 let isNew = state.withLock { state in
@@ -347,15 +353,19 @@ public final class JobWorker: Sendable {
     ///
     /// While many jobs end, each end frees a place, and each save of any worker rings the bell.
     private static let calm = Duration.milliseconds(50)
-    /// How long a free place waits for others if jobs are quick, so that one claim fills several.
-    private static let claimWait = Duration.milliseconds(2)
+    /// The same if the store is so busy that a look takes long: looks take at most a twentieth of the time.
+    private static func calm(after cost: Duration) -> Duration { min(max(calm, cost * 20), .milliseconds(500)) }
     /// The duration of a run that is quick.
     private static let quickRun = Duration.milliseconds(10)
+    /// How long a free place waits for others if jobs are quick, so that one claim fills several: twice as long as a claim takes.
+    private static func claimWait(_ cost: Duration) -> Duration { min(max(.milliseconds(2), cost * 2), quickRun) }
 
     /// Whether it is time to look at everything.
     private var isLookDue: Bool {
-        let (last, times) = state.withLock { ($0.lastLook, [$0.nextTime, $0.runs.isEmpty ? nil : $0.nextBeat]) }
-        guard let last, ContinuousClock.now - last < Self.calm else { return true }
+        let (last, cost, times) = state.withLock {
+            ($0.lastLook, $0.lookCost, [$0.nextTime, $0.runs.isEmpty ? nil : $0.nextBeat])
+        }
+        guard let last, ContinuousClock.now - last < Self.calm(after: cost) else { return true }
         let now = settings.clock.now
         return times.contains { $0.map { $0 <= now } ?? false }
     }
@@ -386,6 +396,7 @@ public final class JobWorker: Sendable {
     func pass(atMost limit: Int = .max, isFull: Bool = true) async throws -> Int {
         let now = settings.clock.now
         guard isFull else { return try await fill(atMost: limit, at: now, looksAtAll: false) }
+        let start = ContinuousClock.now
         // An error leaves it due.
         state.withLock { $0.lastLook = nil }
         try await beat(at: now)
@@ -399,6 +410,7 @@ public final class JobWorker: Sendable {
         state.withLock { state in
             state.nextTime = [nextSchedule, nextJob].compactMap { $0 }.min()
             state.lastLook = .now
+            state.lookCost = .now - start
         }
         return hasMore || hasOld ? max(begun, 1) : begun
     }
@@ -410,19 +422,22 @@ public final class JobWorker: Sendable {
         var begun = 0
         for (queue, places) in queues.sorted(by: { $0.key < $1.key }) {
             for takesLeft in looksAtAll ? [true, false] : [false] {
-                let (free, isDeep, waits) = state.withLock { state in
+                let (free, isDeep, wait) = state.withLock { state in
                     let isPaused = state.pausedQueues.contains(queue) || state.stop != nil
                     let free = isPaused ? 0 : places - state.runs.values.count { $0.claim.queue == queue }
                     let isDeep = state.deepQueues.contains(queue)
-                    let isSoon = state.lastClaim.map { ContinuousClock.now - $0 < Self.claimWait } ?? false
+                    let wait = Self.claimWait(state.claimCost)
+                    let isSoon = state.lastClaim.map { ContinuousClock.now - $0 < wait } ?? false
                     let most = limit < places ? min(limit + state.runs.count, places) : places
-                    return (min(free, limit - begun), isDeep, isDeep && isSoon && state.isQuick && free * 2 < most)
+                    let waits = isDeep && isSoon && state.isQuick && free * 2 < most
+                    return (min(free, limit - begun), isDeep, waits ? wait : nil)
                 }
                 guard free > 0 else { continue }
-                if waits && !looksAtAll {
-                    ring(after: Self.claimWait)
+                if let wait, !looksAtAll {
+                    ring(after: wait)
                     continue
                 }
+                let start = ContinuousClock.now
                 let claims: [JobClaim]
                 if takesLeft {
                     claims = try await desk.rescue(free, of: queue, at: now)
@@ -430,6 +445,7 @@ public final class JobWorker: Sendable {
                     claims = try await desk.take(free, of: queue, at: now, looksFirst: !isDeep)
                     state.withLock { state in
                         state.lastClaim = .now
+                        state.claimCost = .now - start
                         if claims.count == free {
                             state.deepQueues.insert(queue)
                         } else {
@@ -452,7 +468,13 @@ public final class JobWorker: Sendable {
         }
         guard !ids.isEmpty else { return }
         if isDue { try await heartbeat(at: now) }
+        // While many jobs end, each end comes here.
+        let isCalm = state.withLock { state in
+            state.lastRequestLook.map { ContinuousClock.now - $0 < Self.calm } ?? false
+        }
+        if isCalm { return ring(after: Self.calm) }
         for id in try await desk.cancelRequests(among: ids) { end(id, .cancelled) }
+        state.withLock { $0.lastRequestLook = .now }
     }
 
     /// Whether the time of something regular has come.

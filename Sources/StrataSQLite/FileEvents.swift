@@ -32,6 +32,8 @@ final class FileEvents: Sendable {
     private let descriptor: Int32
     // It is never changed once it runs.
     private nonisolated(unsafe) let source: any DispatchSourceRead
+    // Only the source's handler uses it, which runs once at a time.
+    private nonisolated(unsafe) var lastRead: UInt64 = 0
 
     private init?() {
         let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
@@ -90,11 +92,19 @@ final class FileEvents: Sendable {
         }
         for handler in handlers { handler() }
         // A commit writes each page by itself, and each write is an event. The next ones are read together.
-        usleep(Self.pause)
+        let now = BusyWait.now()
+        usleep(now &- lastRead < Self.burst ? Self.longPause : Self.pause)
+        lastRead = now
     }
 
     /// The time for which events are left to gather after some were reported, in microseconds.
     private static let pause: UInt32 = 500
+    /// The same while events come without a break.
+    ///
+    /// Watchers report once in five milliseconds, so that more reads would only cost switches of threads.
+    private static let longPause: UInt32 = 3000
+    /// The time between two reads in which events have come without a break, in nanoseconds.
+    private static let burst: UInt64 = 6_000_000
     #else
     /// This system has none.
     static let shared: FileEvents? = nil
