@@ -120,7 +120,10 @@ struct RowLockWindowTests {
             try expectEqual(Self.names(two, context), hasRows ? ["a1", "a3"] : [])
             let afterOne = shape.request(limit: 2, offset: 1, Self.skipping)
             try expectEqual(Self.names(afterOne, context), hasRows ? ["a3", "a4"] : [])
-            try expectEqual(Self.names(shape.request(limit: 9, offset: 3, Self.skipping), context), hasRows ? ["a5"] : [])
+            try expectEqual(
+                Self.names(shape.request(limit: 9, offset: 3, Self.skipping), context),
+                hasRows ? ["a5"] : []
+            )
         }
         try holder.end()
         try context.performAndWait(locking: .seconds(300)) {
