@@ -1,6 +1,6 @@
 import CoreData
 
-// What workers do beside jobs: freeing blocked jobs, deleting old ones, enqueuing those of schedules.
+// The work of workers beside jobs: they free blocked jobs, delete old ones, and enqueue those of schedules.
 extension JobDesk {
     /// Makes jobs ready that wait for a key which no job has; such a wait remains if a worker dies between two saves.
     func unblockAll() async throws {

@@ -13,7 +13,7 @@ final class JobEnds: Sendable {
         let continuation: CheckedContinuation<Turn, Never>
     }
 
-    /// What the task of an end has to do next.
+    /// The next step of the task of an end.
     private enum Turn {
         /// It writes these ends, of which its own is the first; none for its own alone.
         case write([End])
