@@ -29,7 +29,9 @@ final class JobBell: Sendable {
         await rings.wait { $0 > count }
     }
 
-    /// Sets the alarm, unless it is set to an earlier time: then whoever waits looks once more than needed.
+    /// Sets the alarm, unless it is set to an earlier time.
+    ///
+    /// In that case the worker looks once more than needed.
     ///
     /// A busy worker waits after each job. So it would set and clear a timer for each.
     private func setAlarm(_ time: Date, _ clock: any JobClock) {

@@ -11,7 +11,7 @@ import CoreData
 /// ```
 ///
 /// The task of the handler is cancelled if one of the jobs is cancelled, or for the reasons of a ``JobRun``.
-public final class JobGroup<J: Job>: Sendable {
+public final class JobGroup<J: Job>: JobEffects {
     /// The values of the jobs, in the order of their queue; at least one.
     public let jobs: [J]
     /// The IDs of the jobs' objects, in the same order.
@@ -26,17 +26,5 @@ public final class JobGroup<J: Job>: Sendable {
         jobs = try claims.map { try JobCoding.decode(type, $0.payload) }
         ids = claims.map(\.id)
         self.context = context
-    }
-
-    /// Runs a block on the queue of ``context``, which is passed to it; nothing is saved.
-    ///
-    /// - Parameter body: The work.
-    /// - Returns: The value that the block returns.
-    /// - Throws: The error that the block throws.
-    public func perform<T>(
-        _ body: sending @escaping (NSManagedObjectContext) throws -> sending T
-    ) async throws -> sending T {
-        let context = context
-        return try await context.perform { try body(context) }
     }
 }

@@ -12,7 +12,7 @@ import CoreData
 ///
 /// The task of the handler is cancelled if the job is cancelled, if another worker has the job because this one was too slow,
 /// and when the worker stops and its patience ends. `Task.checkCancellation()` throws then.
-public final class JobRun<J: Job>: Sendable {
+public final class JobRun<J: Job>: JobEffects {
     /// The values of the job.
     public let job: J
     /// The ID of the job's object.
@@ -29,43 +29,20 @@ public final class JobRun<J: Job>: Sendable {
     /// other effects happen again: those outside of the store, and those that the handler has saved by itself.
     ///
     /// That save uses the policy of `NSMergePolicy.error`.
-    public let context: NSManagedObjectContext
+    public var context: NSManagedObjectContext { effects.context }
 
+    private let effects: RunContext
     private let desk: JobDesk
     private let claim: JobClaim
 
-    init(_ job: J, _ claim: JobClaim, _ context: NSManagedObjectContext, _ desk: JobDesk) {
+    init(_ job: J, _ claim: JobClaim, _ effects: RunContext, _ desk: JobDesk) {
         self.job = job
         id = claim.id
         attempt = Int(claim.attempt)
         isLastAttempt = claim.attempt >= claim.maximumAttempts
-        self.context = context
+        self.effects = effects
         self.desk = desk
         self.claim = claim
-    }
-
-    /// Runs a block on the queue of ``context``, which is passed to it; nothing is saved.
-    ///
-    /// ```swift
-    /// struct Rename: Job { var old: String, new: String }
-    /// let worker = JobWorker(container)
-    /// worker.handle(Rename.self) { run in
-    ///     try await run.perform { context in
-    ///         let request = NSFetchRequest<Venue>(entityName: "Venue")
-    ///         request.predicate = NSPredicate(format: "name == %@", run.job.old)
-    ///         for venue in try context.fetch(request) { venue.name = run.job.new }
-    ///     }
-    /// }
-    /// ```
-    ///
-    /// - Parameter body: The work.
-    /// - Returns: The value that the block returns.
-    /// - Throws: The error that the block throws.
-    public func perform<T>(
-        _ body: sending @escaping (NSManagedObjectContext) throws -> sending T
-    ) async throws -> sending T {
-        let context = context
-        return try await context.perform { try body(context) }
     }
 
     /// Stores how far the work has come, at once and for all contexts and processes.

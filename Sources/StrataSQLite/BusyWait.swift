@@ -55,12 +55,15 @@ final class BusyWait {
         if let sign, waited >= WaitSign.threshold { sign.putUp() }
         let longest = sign?.isUp == true ? Self.longestPauseWithSign : Self.longestPause
         let pause = min(longest, Self.shortestPause * Double(1 << min(attempt, 10)))
-        let jittered = min(pause * Double.random(in: 0.5...1), timeout - waited)
+        let jittered = min(pause * Self.jitter(), timeout - waited)
         waiting.store(true, ordering: .relaxed)
         usleep(UInt32(max(jittered * 1e6, 1)))
         waiting.store(false, ordering: .relaxed)
         return true
     }
+
+    /// A factor between a half and 1, from the lowest bits of the clock: a random number would cost a call of the kernel.
+    private static func jitter() -> Double { 0.5 + Double(now() & 1023) / 2046 }
 
     /// Returns the duration of the last wait, and resets it.
     func takeWaited() -> Double {

@@ -40,6 +40,8 @@ package final class CommitWatcher: @unchecked Sendable {
     private let pace: Pace
     private let handler: @Sendable () -> Void
 
+    /// How often the watcher has read the version.
+    let lookCount = Atomic(0)
     /// Reads the version; `nil` for a database in memory, and after the watcher was stopped.
     private var detector: Connection?
     private var version: Int64 = 0
@@ -48,7 +50,8 @@ package final class CommitWatcher: @unchecked Sendable {
     ///
     /// If it exceeds the longest pause, there is none.
     private var pause = longestPause * 2
-    private var isLookScheduled = false
+    /// The time of the next quick check; the largest number if there is none.
+    private var nextLook = UInt64.max
     private var hasNews = false
     private var isReportScheduled = false
     private var lastReport: UInt64 = 0
@@ -116,13 +119,29 @@ package final class CommitWatcher: @unchecked Sendable {
     }
 
     private func lookAfterEvent() {
+        // A look before the next report may be made would only wake this queue once more.
+        let early = secondsToReport
+        guard early <= 0 else { return lookForReport(after: early) }
         isStirred.store(false, ordering: .sequentiallyConsistent)
         pause = Self.shortestPause
         look()
     }
 
+    /// The seconds until the next report may be made; at most 0 if it may be made now.
+    private var secondsToReport: Double { pace.coalescing - Double(BusyWait.now() &- lastReport) / 1e9 }
+
+    /// Looks when a report may be made; events until then need no look.
+    private func lookForReport(after seconds: Double) {
+        isReportScheduled = true
+        onQueue(after: seconds) { watcher in
+            watcher.isReportScheduled = false
+            watcher.lookAfterEvent()
+        }
+    }
+
     /// Reads the version, reports a new one, and schedules the next quick check.
     private func look() {
+        lookCount.add(1, ordering: .relaxed)
         if isMemory {
             hasNews = true
         } else if let seen = try? detector?.dataVersion(), seen != version {
@@ -131,10 +150,15 @@ package final class CommitWatcher: @unchecked Sendable {
             hasNews = true
         }
         report()
-        guard !isMemory, !isLookScheduled, !isReportScheduled, pause <= Self.longestPause else { return }
-        isLookScheduled = true
-        onQueue(after: pause) { watcher in
-            watcher.isLookScheduled = false
+        guard !isMemory, !isReportScheduled, pause <= Self.longestPause else { return }
+        let wait = max(pause, secondsToReport)
+        let time = BusyWait.now() &+ UInt64(wait * 1e9)
+        // A check that an earlier event has put far off gives way to this one.
+        guard time < nextLook else { return }
+        nextLook = time
+        onQueue(after: wait) { watcher in
+            guard watcher.nextLook == time else { return }
+            watcher.nextLook = .max
             if !watcher.isReportScheduled { watcher.look() }
         }
         pause *= 2
@@ -150,18 +174,11 @@ package final class CommitWatcher: @unchecked Sendable {
     /// Calls the handler if there is a new version, but not too soon after the last time.
     private func report() {
         guard hasNews, !isReportScheduled else { return }
-        let now = BusyWait.now()
-        let early = pace.coalescing - Double(now &- lastReport) / 1e9
-        guard early > 0 else {
-            hasNews = false
-            lastReport = now
-            return handler()
-        }
-        isReportScheduled = true
-        onQueue(after: early) { watcher in
-            watcher.isReportScheduled = false
-            watcher.lookAfterEvent()
-        }
+        let early = secondsToReport
+        guard early <= 0 else { return lookForReport(after: early) }
+        hasNews = false
+        lastReport = BusyWait.now()
+        handler()
     }
 
     private func onQueue(after seconds: Double = 0, _ body: @escaping @Sendable (CommitWatcher) -> Void) {

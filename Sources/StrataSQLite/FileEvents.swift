@@ -1,4 +1,4 @@
-import Dispatch
+import Foundation
 import StrataLocks
 
 #if canImport(Glibc)
@@ -30,22 +30,23 @@ final class FileEvents: Sendable {
     static let shared = FileEvents()
 
     private let descriptor: Int32
-    // It is never changed once it runs.
-    private nonisolated(unsafe) let source: any DispatchSourceRead
 
     private init?() {
-        let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        let descriptor = inotify_init1(Int32(IN_CLOEXEC))
         guard descriptor >= 0 else { return nil }
         self.descriptor = descriptor
-        let queue = DispatchQueue(label: "CoreData file events")
-        source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
-        source.setEventHandler { [weak self] in self?.readEvents() }
-        source.resume()
+        // A source of Dispatch would switch threads three times for each read. The thread lives as long as the process.
+        let thread = Thread { [self] in
+            var lastRead: UInt64 = 0
+            while true { readEvents(&lastRead) }
+        }
+        thread.name = "CoreData files"
+        thread.start()
     }
 
     /// Calls `handler` after each write to the file at `path`; several writes may be reported as one.
     ///
-    /// The handler runs on a queue that serves all files, and must be short.
+    /// The handler runs on a thread that serves all files, and must be short.
     ///
     /// - Returns: `nil` if there is no such file, or if the system has no watch left.
     func watch(_ path: String, _ handler: @escaping @Sendable () -> Void) -> Token? {
@@ -68,19 +69,18 @@ final class FileEvents: Sendable {
         }
     }
 
-    /// Empties the kernel's queue, and calls the handlers of each file once.
-    private func readEvents() {
+    /// Waits for events, reads those that have come, and calls the handlers of each file once.
+    private func readEvents(_ lastRead: inout UInt64) {
         var changed: Set<Int32> = []
         var hasLostEvents = false
         withUnsafeTemporaryAllocation(byteCount: 1 << 14, alignment: 8) { buffer in
-            while case let count = read(descriptor, buffer.baseAddress, buffer.count), count > 0 {
-                var offset = 0
-                while offset + MemoryLayout<inotify_event>.size <= count {
-                    let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
-                    if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { hasLostEvents = true }
-                    changed.insert(event.wd)
-                    offset += MemoryLayout<inotify_event>.size + Int(event.len)
-                }
+            let count = read(descriptor, buffer.baseAddress, buffer.count)
+            var offset = 0
+            while offset + MemoryLayout<inotify_event>.size <= count {
+                let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+                if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { hasLostEvents = true }
+                changed.insert(event.wd)
+                offset += MemoryLayout<inotify_event>.size + Int(event.len)
             }
         }
         let handlers = state.withLock { state in
@@ -90,11 +90,19 @@ final class FileEvents: Sendable {
         }
         for handler in handlers { handler() }
         // A commit writes each page by itself, and each write is an event. The next ones are read together.
-        usleep(Self.pause)
+        let now = BusyWait.now()
+        usleep(now &- lastRead < Self.burst ? Self.longPause : Self.pause)
+        lastRead = now
     }
 
     /// The time for which events are left to gather after some were reported, in microseconds.
     private static let pause: UInt32 = 500
+    /// The same while events come without a break.
+    ///
+    /// Watchers report once in five milliseconds, so that more reads would only cost switches of threads.
+    private static let longPause: UInt32 = 5000
+    /// The time between two reads in which events have come without a break, in nanoseconds.
+    private static let burst: UInt64 = 8_000_000
     #else
     /// This system has none.
     static let shared: FileEvents? = nil

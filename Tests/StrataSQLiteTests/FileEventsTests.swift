@@ -52,6 +52,24 @@ struct FileEventsTests {
         events.end(token)
     }
 
+    @Test func `writes without a break are reported a few times, including the last`() throws {
+        let path = try makeFile("busy")
+        let calls = Calls()
+        let token = try require(events.watch(path) { calls.note() })
+        let start = ContinuousClock.now
+        while ContinuousClock.now - start < .seconds(0.5) {
+            try append(to: path)
+            usleep(50)
+        }
+        // Watchers report once in five milliseconds.
+        expect(calls.now <= 10 + Int((ContinuousClock.now - start) / .milliseconds(2.5)), "\(calls.now)")
+        try settle()
+        let before = calls.now
+        try append(to: path)
+        try wait { calls.now > before }
+        events.end(token)
+    }
+
     @Test func `a write is reported to all who watch the file, and to no one who watches another`() throws {
         let path = try makeFile("one")
         let first = Calls()

@@ -239,7 +239,18 @@ extension RowQueries {
             ?? shape(entity, isDeep: isDeep)
     }
 
-    private func rows(
+    /// The whole rows of a fetch whose statement was made.
+    ///
+    /// - Parameters:
+    ///   - plan: The plan.
+    ///   - entity: The mapping of its entity.
+    ///   - statement: The statement, which was made from the plan.
+    ///   - connection: The connection that reads, as for ``rows(of:for:statement:on:source:)``.
+    ///   - source: Reads the same snapshot, for evaluation.
+    ///   - locking: The clause that locks the rows, if the statement is exact.
+    /// - Returns: The rows.
+    /// - Throws: The errors of ``rows(of:for:statement:on:source:)``.
+    func rows(
         of plan: FetchPlan,
         for entity: EntityMapping,
         saidBy statement: FetchStatement,
@@ -269,68 +280,6 @@ extension RowQueries {
         }
         counter.finish()
         return rows
-    }
-
-    /// The whole rows of a fetch, which are locked until the transaction ends.
-    ///
-    /// If the process has to examine the rows, then it locks those that it finds, and examines them again afterwards,
-    /// because others may have changed them before.
-    ///
-    /// - Parameters:
-    ///   - plan: The plan.
-    ///   - entity: The mapping of its entity.
-    ///   - locking: The clause that locks rows of the table `t0`.
-    ///   - skips: Whether the clause leaves out rows that others have locked.
-    ///   - connection: The connection of the transaction.
-    ///   - source: Reads on it, for evaluation.
-    /// - Returns: The rows.
-    /// - Throws: Errors of PostgreSQL; `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
-    func lockedRows(
-        of plan: FetchPlan,
-        for entity: EntityMapping,
-        locking: String,
-        skips: Bool,
-        on connection: Connection,
-        source: SnapshotSource
-    ) throws -> [Row] {
-        let statement = try statement(plan, entity)
-        if statement.standsAlone, plan.timeLimit == nil {
-            return try rows(
-                of: plan,
-                for: entity,
-                saidBy: statement,
-                on: connection,
-                source: source,
-                locking: locking
-            )
-        }
-        guard !skips || !plan.isWindowed else {
-            throw PostgreSQLBoundary.unsupported(
-                "A fetch of \(plan.layout.name) cannot leave out locked rows within a fetchLimit or fetchOffset, because its predicate or order is not computed by the database."
-            )
-        }
-        // The time limit of the request is for the evaluation, and not for the wait.
-        let found = try source.limited(to: plan.timeLimit, plan.control) {
-            try references(of: plan, for: entity, statement: statement, on: connection, source: source)
-        }
-        let locked = Set(try lock(found.map(\.key), of: entity, locking: locking, on: connection))
-        return try source.limited(to: plan.timeLimit, plan.control) {
-            try rows(of: plan, for: entity, statement: statement, on: connection, source: source)
-                .filter { locked.contains($0.key) }
-        }
-    }
-
-    /// Locks the rows with these keys, in the order of the keys.
-    ///
-    /// - Returns: The keys of the rows that are locked now.
-    func lock(_ keys: [Int64], of entity: EntityMapping, locking: String, on connection: Connection) throws -> [Int64] {
-        guard !keys.isEmpty else { return [] }
-        let key = "t0.\(naming.key)"
-        let found = try connection.query(
-            "SELECT \(key) FROM \(entity.table) AS t0 WHERE \(key) = ANY($1) ORDER BY \(key)\(locking)",
-            [.array(PostgreSQLArray(keys))]
-        )
-        return found.rows.map { $0.int64(0) }
     }
 
     /// The references of the rows of a fetch.

@@ -344,6 +344,26 @@ struct CommitWatcherTests {
         watcher.stop()
     }
 
+    @Test func `after a report the watcher looks again when the next report may be made, and not before`() throws {
+        var pace = CommitWatcher.Pace()
+        pace.coalescing = 1
+        pace.idle = 1000
+        let calls = Calls()
+        let watcher = try CommitWatcher(pool, pace: pace) { calls.note() }
+        let foreign = try Connection(path: folder.store.url.path, access: .readWrite)
+        try foreign.execute("INSERT INTO number VALUES (1)")
+        expect(calls.comes())
+        let start = ContinuousClock.now
+        let looks = watcher.lookCount.load(ordering: .sequentiallyConsistent)
+        try foreign.execute("INSERT INTO number VALUES (2)")
+        usleep(300_000)
+        let later = watcher.lookCount.load(ordering: .sequentiallyConsistent)
+        if ContinuousClock.now - start < .seconds(0.9) { expectEqual(later, looks) }
+        expect(calls.comes())
+        expectEqual(calls.count.load(ordering: .sequentiallyConsistent), 2)
+        watcher.stop()
+    }
+
     @Test func `closing the pool after the watcher leaves no log`() throws {
         let watcher = try CommitWatcher(pool) {}
         try pool.write { try $0.run("INSERT INTO number VALUES (1)") }

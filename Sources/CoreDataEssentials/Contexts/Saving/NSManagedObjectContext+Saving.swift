@@ -67,7 +67,7 @@ extension NSManagedObjectContext {
     }
 
     /// Whether there are changes to be saved, or versions to be checked.
-    fileprivate final var hasSomethingToSave: Bool {
+    package final var hasSomethingToSave: Bool {
         !changeTracker.objects.isEmpty || !changeTracker.checkedObjects.isEmpty
     }
 }

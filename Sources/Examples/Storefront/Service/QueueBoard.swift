@@ -52,7 +52,7 @@ enum QueueBoard {
         repeat {
             let counts = try await context.perform { try QueueCounts.all(in: context) }
             feed.tell(String(decoding: try JSONEncoder().encode(counts), as: UTF8.self))
-            // People read no more often. What changes meanwhile is one message.
+            // A reader needs no more. The changes of this time are one message.
             try await Task.sleep(for: .milliseconds(100))
         } while await changes.next() != nil
     }
