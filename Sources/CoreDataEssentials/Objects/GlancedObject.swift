@@ -9,19 +9,27 @@ import StrataRows
 /// their context, null where the type has no nil, and the first write since the last event.
 ///
 /// Any thread may glance. The link itself is set inside the scope of the context, or before other code has the object.
+///
+/// A block may set the link while another thread is about to glance, for instance if it saves the deletion of the object.
+/// So the link keeps the gate even if it leads nowhere, and a glance looks at the object only when it is inside of the
+/// gate. Code that needs the object or the context outside of the scope gets them under a lock.
 @_documentation(visibility: internal)
 open class GlancedObject {
-    /// The context of the object, and with it the gate; `nil` while the link leads nowhere.
+    /// The context of the object; `nil` while the link leads nowhere. It is set inside the scope and under the lock.
     private final var owner: NSManagedObjectContext?
-    /// The gate of the context, so that a glance counts no reference.
+    /// The gate of the context that the object is in, or was in last; its reference is counted as that of `target`.
+    ///
+    /// It changes only if the object goes to another context, which happens before other code uses the object there.
     @exclusivity(unchecked) private(set) final var gate: Unmanaged<ScopeGate>?
     /// The object; its reference is counted where the link is set and in `deinit`, and so by no glance.
+    ///
+    /// It is set inside the scope and under the lock, and read in either.
     @exclusivity(unchecked) private(set) final var target: Unmanaged<NSManagedObject>?
     /// Whether the values of the object cannot be read, because its row has gone.
     ///
     /// It is set and read inside the scope of the context.
     @exclusivity(unchecked) package final var hasLostRow = false
-    /// Whether the layer above knows that the object has changes, so that it needs no notice of another write.
+    /// Whether the layer above has been notified that the object has changes, so that it needs no notice of another write.
     ///
     /// It is set and read inside the scope of the context.
     @exclusivity(unchecked) package final var isKnownAsChanged = false
@@ -29,24 +37,70 @@ open class GlancedObject {
     /// Makes a link that leads nowhere.
     public init() {}
 
-    deinit {
-        target?.release()
+    /// Makes a link to an object of a context, inside of its scope.
+    package init(to object: NSManagedObject, of context: NSManagedObjectContext) {
+        target = .passRetained(object)
+        owner = context
+        gate = context.gate.map { Unmanaged.passRetained($0) }
+        hasLostRow = object.isWithoutRow
     }
 
-    /// The managed object.
-    package final var object: NSManagedObject? { target?.takeUnretainedValue() }
+    deinit {
+        target?.release()
+        gate?.release()
+    }
 
-    /// The context of the managed object.
-    package final var context: NSManagedObjectContext? { owner }
+    /// The managed object, for code on any thread.
+    package final var object: NSManagedObject? {
+        SharedIdentity.withLock(of: self) { target?.takeUnretainedValue() }
+    }
+
+    /// The context of the managed object, for code on any thread.
+    package final var context: NSManagedObjectContext? { SharedIdentity.withLock(of: self) { owner } }
+
+    /// Whether the link leads to an object, for code inside the scope of that object's context.
+    package final func leads(to object: NSManagedObject) -> Bool {
+        target?.toOpaque() == Unmanaged.passUnretained(object).toOpaque()
+    }
 
     /// Leads to an object of a context from now on, or nowhere.
     package final func lead(to object: NSManagedObject?, of context: NSManagedObjectContext?) {
-        let former = target
-        target = object.map { Unmanaged.passRetained($0) }
-        owner = context
-        gate = context?.gate.map { Unmanaged.passUnretained($0) }
+        let new = object.map { Unmanaged.passRetained($0) }
+        if let next = context?.gate, gate?.toOpaque() != Unmanaged.passUnretained(next).toOpaque() {
+            gate?.release()
+            gate = .passRetained(next)
+        }
+        // What is released may run code, so it is released when the lock is free.
+        let former = SharedIdentity.withLock(of: self) {
+            defer { (target, owner) = (new, context) }
+            return (target: target, owner: owner)
+        }
         (hasLostRow, isKnownAsChanged) = (object?.isWithoutRow == true, false)
-        former?.release()
+        former.target?.release()
+    }
+
+    /// Runs a short block inside the scope of the object's context, as ``NSManagedObjectContext/performAtOnce(_:)`` does.
+    ///
+    /// - Parameter body: The block, which gets the object and its context.
+    /// - Returns: The result of the block; `nil` if the link leads nowhere.
+    package final func performAtOnce<Result>(_ body: (NSManagedObject, NSManagedObjectContext) -> Result) -> Result? {
+        if let gate, gate._withUnsafeGuaranteedRef({ $0.enterAhead() }) {
+            defer { gate._withUnsafeGuaranteedRef { $0.leave() } }
+            guard let target, let owner else { return nil }
+            if SlowOperationLog.submission(to: owner) == nil {
+                let object = target.takeUnretainedValue()
+                return ConfinementScope.enter(owner) { owner.failingWithReads { body(object, owner) } }
+            }
+        }
+        // When the scope is free, the link may lead elsewhere.
+        while let context {
+            let result = context.performAtOnce { () -> Result? in
+                guard owner === context, let target else { return nil }
+                return body(target.takeUnretainedValue(), context)
+            }
+            if let result { return result }
+        }
+        return nil
     }
 }
 

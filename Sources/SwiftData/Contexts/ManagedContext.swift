@@ -52,7 +52,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     /// The model object of a managed object if the program or an unsaved change holds it.
     func registeredModel(of object: NSManagedObject) -> (any PersistentModel)? {
-        guard let model = latestModel(of: object), model.backing.object === object else { return nil }
+        guard let model = latestModel(of: object), model.backing.leads(to: object) else { return nil }
         return model
     }
 
@@ -72,8 +72,35 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     func model(of object: NSManagedObject) -> any PersistentModel {
         if let model = registeredModel(of: object) { return model }
         let record = record(of: object)
+        return record.asModel(make(object, record))
+    }
+
+    /// The model object of a managed object, if it has a class.
+    func model<Model: PersistentModel>(of object: NSManagedObject, as type: Model.Type) -> Model? {
+        let record = record(of: object)
+        // Usually it is of exactly this class, so that no cast is needed.
+        guard record.identity == ObjectIdentifier(type) else { return model(of: object) as? Model }
+        if let model = modelObject(object).model.map({ unsafeDowncast($0, to: type) }),
+            model.backing.leads(to: object)
+        {
+            return model
+        }
+        return unsafeDowncast(make(object, record), to: type)
+    }
+
+    /// The model objects of managed objects that have a class.
+    func models<Model: PersistentModel>(of objects: [NSManagedObject], as type: Model.Type) -> [Model] {
+        var models: [Model] = []
+        models.reserveCapacity(objects.count)
+        for object in objects { if let model = model(of: object, as: type) { models.append(model) } }
+        return models
+    }
+
+    /// Makes a model object of a managed object that has none.
+    private func make(_ object: NSManagedObject, _ record: ModelRecord) -> AnyObject {
+        let object = modelObject(object)
         let model = record.make(object, self, record)
-        register(model, object)
+        object.model = model
         return model
     }
 

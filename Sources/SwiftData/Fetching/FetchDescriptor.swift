@@ -149,7 +149,7 @@ extension ModelContext {
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let request = try request(descriptor)
         if descriptor.fetchLimit == 0 { return [] }
-        return try answer(descriptor, request) { try managed.fetch(request).compactMap { managed.model(of: $0) as? T } }
+        return try answer(descriptor, request) { managed.models(of: try managed.fetch(request), as: T.self) }
     }
 
     /// The number of objects that a descriptor describes.

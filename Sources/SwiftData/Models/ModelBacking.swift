@@ -15,8 +15,7 @@ class ModelState: GlancedObject {
     /// The values of an object that a context has.
     init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
         self.record = record
-        super.init()
-        lead(to: object, of: managed)
+        super.init(to: object, of: managed)
     }
 
     /// The context of the object.
@@ -69,15 +68,9 @@ class ModelState: GlancedObject {
     /// Whether it has an object of a context, or has had a saved one.
     final var isKnownToContexts: Bool { object != nil || inMemory?.lastIdentifier != nil }
 
-    final var hasChanges: Bool {
-        guard let object, let managed else { return false }
-        return managed.performAtOnce { object.hasChanges }
-    }
+    final var hasChanges: Bool { performAtOnce { object, _ in object.hasChanges } ?? false }
 
-    final var isDeleted: Bool {
-        guard let object, let managed else { return false }
-        return managed.performAtOnce { object.isDeleted }
-    }
+    final var isDeleted: Bool { performAtOnce { object, _ in object.isDeleted } ?? false }
 
     // MARK: - Entering and leaving contexts
 
@@ -167,61 +160,66 @@ class ModelState: GlancedObject {
     ///
     /// - Returns: Whether the object was a fault, and has its values now.
     final func fillFault() -> Bool {
-        guard let object, let managed else { return false }
-        return managed.performAtOnce {
+        performAtOnce { object, _ in
             guard object.isFault, !hasLostRow else { return false }
             object.willAccessValue(forKey: nil)
             return !object.isFault && !object.isWithoutRow
-        }
+        } ?? false
     }
 
     /// The value of an attribute; `nil` for none.
     final func value(of property: ModelProperty) -> Any? {
-        guard let object, let managed else {
-            guard let inMemory else { return nil }
-            if inMemory.unloaded.contains(property.name) {
-                stop(property, "was not loaded before its object was deleted")
-            }
-            return inMemory.values[property.name]
-        }
-        return managed.performAtOnce {
+        let found = performAtOnce { object, _ -> Any? in
             do {
                 return try reading(property, object) { try property.value(of: object) }
             } catch {
                 stop(property, "cannot be read: \(error)")
             }
         }
+        if let found { return found }
+        guard let inMemory else { return nil }
+        if inMemory.unloaded.contains(property.name) {
+            stop(property, "was not loaded before its object was deleted")
+        }
+        return inMemory.values[property.name]
     }
 
     /// The object of a to-one relationship.
     final func related(_ property: ModelProperty) -> (any PersistentModel)? {
-        guard let object, let managed else { return values[property.name] as? any PersistentModel }
-        return managed.performAtOnce {
+        let found = performAtOnce { object, context -> (any PersistentModel)? in
             let other = reading(property, object) { object.value(forKey: property.name) as? NSManagedObject }
-            return other.map { managed.model(of: $0) }
+            return other.map { Self.managed(context).model(of: $0) }
         }
+        if let found { return found }
+        return values[property.name] as? any PersistentModel
     }
 
     /// The object of an attached to-one relationship whose place is known; the outer `nil` if it has to be found by name.
-    final func related(at place: borrowing _PropertyPlace) -> (any PersistentModel)?? {
-        guard let object, let managed else { return nil }
-        func read() -> (any PersistentModel)?? {
+    final func related<Model: PersistentModel>(at place: borrowing _PropertyPlace, _ type: Model.Type) -> Model?? {
+        func read(_ object: NSManagedObject, _ context: NSManagedObjectContext) -> Model?? {
             guard !hasLostRow, !object.isFault, !object.isWithoutRow else { return nil }
             let other = NSManagedObject.managedReadOptional(object, place.property.untyped)
-            return .some(other.map { managed.model(of: $0) })
+            return .some(other.flatMap { Self.managed(context).model(of: $0, as: type) })
         }
-        return managed.performAtOnce { read() }
+        return performAtOnce { read($0, $1) } ?? nil
     }
 
     /// The objects of a to-many relationship, in the order of their identifiers.
     final func members(_ property: ModelProperty) -> [any PersistentModel] {
-        guard let object, let managed else { return property.members(values[property.name] as Any) }
-        return managed.performAtOnce {
+        let found = performAtOnce { object, context in
             let objects =
                 reading(property, object) { object.value(forKey: property.name) as? Set<NSManagedObject> } ?? []
+            let managed = Self.managed(context)
             return objects.map { (PersistentIdentifier($0.objectID), $0) }.sorted { $0.0 < $1.0 }
                 .map { managed.model(of: $0.1) }
         }
+        return found ?? property.members(values[property.name] as Any)
+    }
+
+    /// The context of an object that a link of this class leads to.
+    private static func managed(_ context: NSManagedObjectContext) -> ManagedContext {
+        // No code leads a link to an object of another context.
+        unsafeDowncast(context, to: ManagedContext.self)
     }
 
     /// Reads, and stops the program if what was read is no value because the row has gone or could not be read.
@@ -244,34 +242,36 @@ class ModelState: GlancedObject {
     // MARK: - Writing
 
     final func setAttribute(_ property: ModelProperty, _ newValue: Any) {
-        guard let object, let modelContext else {
-            let inMemory = writableInMemory
-            inMemory.values[property.name] = newValue
-            inMemory.unloaded.remove(property.name)
-            return
-        }
-        modelContext.change(self, object) { object.setValue(stored(newValue, property), forKey: property.name) }
+        if change({ object, _ in object.setValue(stored(newValue, property), forKey: property.name) }) { return }
+        let inMemory = writableInMemory
+        inMemory.values[property.name] = newValue
+        inMemory.unloaded.remove(property.name)
     }
 
     final func setRelated(_ property: ModelProperty, _ newValue: (any PersistentModel)?) {
-        guard let object, let modelContext else {
-            writableInMemory.values[property.name] = newValue
-            return
+        let isDone = change { object, context in
+            object.setValue(newValue.map { context.adopt($0) }, forKey: property.name)
         }
-        modelContext.change(self, object) {
-            object.setValue(newValue.map { modelContext.adopt($0) }, forKey: property.name)
-        }
+        if !isDone { writableInMemory.values[property.name] = newValue }
     }
 
     final func setMembers(_ property: ModelProperty, _ newValue: Any) {
-        guard let object, let modelContext else {
-            writableInMemory.values[property.name] = newValue
-            return
-        }
-        modelContext.change(self, object) {
-            let members = property.members(newValue).map { modelContext.adopt($0) }
+        let isDone = change { object, context in
+            let members = property.members(newValue).map { context.adopt($0) }
             object.setValue(Set(members), forKey: property.name)
         }
+        if !isDone { writableInMemory.values[property.name] = newValue }
+    }
+
+    /// Changes the object.
+    ///
+    /// - Returns: Whether a context has the object.
+    private final func change(_ body: (NSManagedObject, ModelContext) -> Void) -> Bool {
+        // When the scope is free, the object may have left the context.
+        while let modelContext {
+            if modelContext.change(self, { body($0, modelContext) }) { return true }
+        }
+        return false
     }
 
     private final func stored(_ value: Any, _ property: ModelProperty) -> Any? {
@@ -303,7 +303,7 @@ private final class ValuesInMemory {
 
 /// The values of an object of a model class.
 final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
-    init(for modelType: Model.Type) { super.init(ModelRecord.of(Model.self)) }
+    init(for modelType: Model.Type) { super.init(Model.record) }
 
     override init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
         super.init(record, object: object, managed: managed)

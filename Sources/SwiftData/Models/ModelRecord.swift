@@ -55,6 +55,7 @@ final class ModelRecord: @unchecked Sendable {
     // @unchecked Sendable: immutable; key paths of properties capture nothing.
 
     let type: any PersistentModel.Type
+    let identity: ObjectIdentifier
     let entityName: String
     /// The record of the model class from which the class inherits; `nil` for a topmost class.
     let superrecord: ModelRecord?
@@ -65,7 +66,7 @@ final class ModelRecord: @unchecked Sendable {
     let constraints: [[String]]
     let indices: [[String]]
     /// Makes a model object of a managed object.
-    let make: (NSManagedObject, ManagedContext, ModelRecord) -> any PersistentModel
+    let make: (NSManagedObject, ManagedContext, ModelRecord) -> AnyObject
     /// An object of the class as a model object.
     let asModel: (AnyObject) -> any PersistentModel
     private let byKeyPath: [AnyKeyPath: Int]
@@ -93,6 +94,7 @@ final class ModelRecord: @unchecked Sendable {
 
     private init<Model: PersistentModel>(_ type: Model.Type) {
         self.type = type
+        identity = ObjectIdentifier(type)
         make = { ModelMaking.make(ModelBacking<Model>($2, object: $0, managed: $1)) }
         asModel = { unsafeDowncast($0, to: Model.self) }
         entityName = String(describing: type)

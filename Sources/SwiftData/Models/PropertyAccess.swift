@@ -158,7 +158,7 @@ extension PersistentModel {
         by link: _ModelLink,
         _ keep: (_ModelLink) -> Void
     ) -> Value? {
-        if let found = link.state?.related(at: place) { return found.flatMap { $0 as? Value } }
+        if let found = link.state?.related(at: place, Value.self) { return found }
         let data = persistentBackingData
         if let state = data as? ModelState { keep(_ModelLink(state)) }
         return data.getValue(forKey: key())
