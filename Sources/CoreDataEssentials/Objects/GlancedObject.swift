@@ -70,7 +70,7 @@ open class GlancedObject {
             gate?.release()
             gate = .passRetained(next)
         }
-        // What is released may run code, so it is released when the lock is free.
+        // A release may run code, so the former references are released when the lock is free.
         let former = SharedIdentity.withLock(of: self) {
             defer { (target, owner) = (new, context) }
             return (target: target, owner: owner)

@@ -104,7 +104,7 @@ extension ModelContext {
         }
         return try ModelKeyPaths.$identities.withValue(identities) {
             let request = try onQueue { try descriptor.request() }
-            // A custom store brings rows as they are now, which nobody announces to the context.
+            // A custom store brings rows as they are now, of which the context gets no notice.
             if container.hasSnapshotStores { request.shouldRefreshRefetchedObjects = true }
             return request
         }

@@ -3,7 +3,7 @@ import Observation
 
 /// Finds out whether the current thread is inside of `withObservationTracking`, which the library does not say.
 ///
-/// Each thread has a probe of its own. An access to the probe's property does nothing outside of tracking. Inside, the
+/// Each thread has a separate probe. An access to the probe's property does nothing outside of tracking. Inside, the
 /// list of accesses hashes the key path of the property, and with it an argument of the key path, which notes that. The
 /// probe then gets a new registrar, so that nothing stays registered with it.
 ///

@@ -5,12 +5,15 @@ import Foundation
 /// one.
 class ModelState: GlancedObject {
     final let record: ModelRecord
-    /// What only objects have that are in no context, or were in none; `nil` until it is needed.
+    /// The state of an object that is in no context, or was in none; `nil` until it is needed.
     private final var inMemory: ValuesInMemory?
     /// Whether the model object is being made, so that its initial values are of no interest.
     final var isBeingMade = false
 
-    init(_ record: ModelRecord) { self.record = record }
+    init(_ record: ModelRecord) {
+        self.record = record
+        super.init()
+    }
 
     /// The values of an object that a context has.
     init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
@@ -288,7 +291,7 @@ class ModelState: GlancedObject {
     }
 }
 
-/// What a model object has that is in no context, or was in none.
+/// The state of a model object that is in no context, or was in none.
 private final class ValuesInMemory {
     var values: [String: Any] = [:]
     var temporaryIdentifier: PersistentIdentifier?

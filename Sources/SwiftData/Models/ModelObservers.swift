@@ -40,7 +40,7 @@ public struct _ModelObservers: ~Copyable, Sendable {
         return first._withUnsafeGuaranteedRef { $0.registrar }
     }
 
-    /// Whether somebody may observe what is read now.
+    /// Whether the access that follows may be observed.
     @inline(never)
     @usableFromInline
     var isAccessOfInterest: Bool {

@@ -8,7 +8,7 @@ import SwiftDataPostgreSQL
 
 /// Contexts and actors of one container change models of SwiftData in every way.
 ///
-/// Each worker has barges of its own, and a plain dictionary that says what they must show at each step. All barges lie at
+/// Each worker has separate barges, and a plain dictionary that says what they must show at each step. All barges lie at
 /// the same wharfs. Each worker raises its beacon with each save, and reads the beacons of all others: once a save has
 /// returned, each read shows it or a later one, and the parts of what is read belong together.
 enum ModelScenario: Scenario {

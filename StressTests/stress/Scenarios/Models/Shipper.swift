@@ -12,13 +12,13 @@ final class Shipper {
     private var fleet: [Int: (barge: Barge, values: BargeValues)] = [:]
     /// The objects without a context; what they were once attached to does not matter.
     private var detached: [Int: (barge: Barge, values: BargeValues)] = [:]
-    /// What the store must have.
+    /// The values that the store must have.
     private var stored: [Int: BargeValues] = [:]
     private var wharfs: [Int: Wharf] = [:]
     private var beacons: [Beacon] = []
     private var count = 0
     private var nextCode: Int
-    /// What a sabotage keeps alive.
+    /// The objects that a sabotage keeps alive.
     private var kept: [Barge] = []
 
     init(_ worker: Worker, _ container: ModelContainer, _ board: Board, _ context: ModelContext? = nil) throws {
@@ -39,7 +39,7 @@ final class Shipper {
 
     /// Works until the end.
     ///
-    /// - Returns: What the store must have of this worker.
+    /// - Returns: The values that the store must have of this worker.
     func work() throws -> [Int: BargeValues] {
         var steps = 0
         while !worker.isOver {
