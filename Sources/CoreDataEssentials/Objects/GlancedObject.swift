@@ -37,14 +37,6 @@ open class GlancedObject {
     /// Makes a link that leads nowhere.
     public init() {}
 
-    /// Makes a link to an object of a context, inside of its scope.
-    package init(to object: NSManagedObject, of context: NSManagedObjectContext) {
-        target = .passRetained(object)
-        owner = context
-        gate = context.gate.map { Unmanaged.passRetained($0) }
-        hasLostRow = object.isWithoutRow
-    }
-
     deinit {
         target?.release()
         gate?.release()
@@ -66,6 +58,12 @@ open class GlancedObject {
     /// Leads to an object of a context from now on, or nowhere.
     package final func lead(to object: NSManagedObject?, of context: NSManagedObjectContext?) {
         let new = object.map { Unmanaged.passRetained($0) }
+        // No other code looks at a link that has never led anywhere.
+        if gate == nil, target == nil, let context {
+            (target, owner, gate) = (new, context, context.gate.map { Unmanaged.passRetained($0) })
+            hasLostRow = object?.isWithoutRow == true
+            return
+        }
         if let next = context?.gate, gate?.toOpaque() != Unmanaged.passUnretained(next).toOpaque() {
             gate?.release()
             gate = .passRetained(next)
@@ -81,26 +79,31 @@ open class GlancedObject {
 
     /// Runs a short block inside the scope of the object's context, as ``NSManagedObjectContext/performAtOnce(_:)`` does.
     ///
+    /// The block has no result, so that this method is compiled for its type and needs no information about types while it
+    /// runs.
+    ///
     /// - Parameter body: The block, which gets the object and its context.
-    /// - Returns: The result of the block; `nil` if the link leads nowhere.
-    package final func performAtOnce<Result>(_ body: (NSManagedObject, NSManagedObjectContext) -> Result) -> Result? {
+    /// - Returns: Whether the block has run; not if the link leads nowhere.
+    package final func performAtOnce(_ body: (NSManagedObject, NSManagedObjectContext) -> Void) -> Bool {
         if let gate, gate._withUnsafeGuaranteedRef({ $0.enterAhead() }) {
             defer { gate._withUnsafeGuaranteedRef { $0.leave() } }
-            guard let target, let owner else { return nil }
+            guard let target, let owner else { return false }
             if SlowOperationLog.submission(to: owner) == nil {
                 let object = target.takeUnretainedValue()
-                return ConfinementScope.enter(owner) { owner.failingWithReads { body(object, owner) } }
+                ConfinementScope.enter(owner) { owner.failingWithReads { body(object, owner) } }
+                return true
             }
         }
         // When the scope is free, the link may lead elsewhere.
         while let context {
-            let result = context.performAtOnce { () -> Result? in
-                guard owner === context, let target else { return nil }
-                return body(target.takeUnretainedValue(), context)
+            let isDone = context.performAtOnce {
+                guard owner === context, let target else { return false }
+                body(target.takeUnretainedValue(), context)
+                return true
             }
-            if let result { return result }
+            if isDone { return true }
         }
-        return nil
+        return false
     }
 }
 

@@ -69,39 +69,25 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     }
 
     /// The model object of a managed object: the one that exists, or a new one.
-    func model(of object: NSManagedObject) -> any PersistentModel {
-        if let model = registeredModel(of: object) { return model }
-        let record = record(of: object)
-        return record.asModel(make(object, record))
-    }
+    func model(of object: NSManagedObject) -> any PersistentModel { record(of: object).asModel(modelOrMade(of: object)) }
 
-    /// The model object of a managed object, if it has a class.
-    func model<Model: PersistentModel>(of object: NSManagedObject, as type: Model.Type) -> Model? {
-        let record = record(of: object)
-        // Usually it is of exactly this class, so that no cast is needed.
-        guard record.identity == ObjectIdentifier(type) else { return model(of: object) as? Model }
-        if let model = modelObject(object).model.map({ unsafeDowncast($0, to: type) }),
-            model.backing.leads(to: object)
-        {
-            return model
-        }
-        return unsafeDowncast(make(object, record), to: type)
-    }
-
-    /// The model objects of managed objects that have a class.
-    func models<Model: PersistentModel>(of objects: [NSManagedObject], as type: Model.Type) -> [Model] {
-        var models: [Model] = []
-        models.reserveCapacity(objects.count)
-        for object in objects { if let model = model(of: object, as: type) { models.append(model) } }
-        return models
-    }
-
-    /// Makes a model object of a managed object that has none.
-    private func make(_ object: NSManagedObject, _ record: ModelRecord) -> AnyObject {
+    /// The same without its type.
+    func modelOrMade(of object: NSManagedObject) -> AnyObject {
         let object = modelObject(object)
+        let record = record(of: object)
+        if let model = object.model, record.asModel(model).backing.leads(to: object) { return model }
         let model = record.make(object, self, record)
         object.model = model
         return model
+    }
+
+    /// The model objects of managed objects, of those that have a class.
+    func models<Model: PersistentModel>(of objects: [NSManagedObject], as type: Model.Type) -> [Model] {
+        let models = objects.map { modelOrMade(of: $0) }
+        // Usually all are of exactly this class, so that no casts are needed. An array of objects has the same form
+        // whatever their class is.
+        let isExact = models.allSatisfy { ObjectIdentifier(Swift.type(of: $0)) == ObjectIdentifier(type) }
+        return isExact ? unsafeBitCast(models, to: [Model].self) : models.compactMap { $0 as? Model }
     }
 
     func register(_ model: any PersistentModel, _ object: NSManagedObject) { modelObject(object).model = model }

@@ -106,6 +106,8 @@ extension ModelContext {
             let request = try onQueue { try descriptor.request() }
             // A custom store brings rows as they are now, of which the context gets no notice.
             if container.hasSnapshotStores { request.shouldRefreshRefetchedObjects = true }
+            // The first read of each object would have to fill its fault by a block of the queue.
+            request.returnsObjectsAsFaults = container.hasSnapshotStores
             return request
         }
     }

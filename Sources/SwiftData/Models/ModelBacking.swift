@@ -16,9 +16,10 @@ class ModelState: GlancedObject {
     }
 
     /// The values of an object that a context has.
-    init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
+    required init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
         self.record = record
-        super.init(to: object, of: managed)
+        super.init()
+        lead(to: object, of: managed)
     }
 
     /// The context of the object.
@@ -71,9 +72,17 @@ class ModelState: GlancedObject {
     /// Whether it has an object of a context, or has had a saved one.
     final var isKnownToContexts: Bool { object != nil || inMemory?.lastIdentifier != nil }
 
-    final var hasChanges: Bool { performAtOnce { object, _ in object.hasChanges } ?? false }
+    final var hasChanges: Bool { inScope { object, _ in object.hasChanges } ?? false }
 
-    final var isDeleted: Bool { performAtOnce { object, _ in object.isDeleted } ?? false }
+    final var isDeleted: Bool { inScope { object, _ in object.isDeleted } ?? false }
+
+    /// Runs a short block inside the scope of the context; the result is nil if no context has the object.
+    private final func inScope<Result>(_ body: (NSManagedObject, ManagedContext) -> Result) -> Result? {
+        var result: Result?
+        // No code leads a link of this class to an object of another context.
+        _ = performAtOnce { result = body($0, unsafeDowncast($1, to: ManagedContext.self)) }
+        return result
+    }
 
     // MARK: - Entering and leaving contexts
 
@@ -163,16 +172,18 @@ class ModelState: GlancedObject {
     ///
     /// - Returns: Whether the object was a fault, and has its values now.
     final func fillFault() -> Bool {
-        performAtOnce { object, _ in
-            guard object.isFault, !hasLostRow else { return false }
+        var isFilled = false
+        _ = performAtOnce { object, _ in
+            guard object.isFault, !hasLostRow else { return }
             object.willAccessValue(forKey: nil)
-            return !object.isFault && !object.isWithoutRow
-        } ?? false
+            isFilled = !object.isFault && !object.isWithoutRow
+        }
+        return isFilled
     }
 
     /// The value of an attribute; `nil` for none.
     final func value(of property: ModelProperty) -> Any? {
-        let found = performAtOnce { object, _ -> Any? in
+        let found = inScope { object, _ -> Any? in
             do {
                 return try reading(property, object) { try property.value(of: object) }
             } catch {
@@ -189,40 +200,44 @@ class ModelState: GlancedObject {
 
     /// The object of a to-one relationship.
     final func related(_ property: ModelProperty) -> (any PersistentModel)? {
-        let found = performAtOnce { object, context -> (any PersistentModel)? in
+        let found = inScope { object, managed -> (any PersistentModel)? in
             let other = reading(property, object) { object.value(forKey: property.name) as? NSManagedObject }
-            return other.map { Self.managed(context).model(of: $0) }
+            return other.map { managed.model(of: $0) }
         }
         if let found { return found }
         return values[property.name] as? any PersistentModel
     }
 
-    /// The object of an attached to-one relationship whose place is known; the outer `nil` if it has to be found by name.
-    final func related<Model: PersistentModel>(at place: borrowing _PropertyPlace, _ type: Model.Type) -> Model?? {
-        func read(_ object: NSManagedObject, _ context: NSManagedObjectContext) -> Model?? {
-            guard !hasLostRow, !object.isFault, !object.isWithoutRow else { return nil }
+    /// The object of a to-one relationship, as it was found at a known place.
+    enum Related {
+        /// It has to be found by the name of the relationship.
+        case unknown
+        case absent
+        case found(AnyObject)
+    }
+
+    /// The object of an attached to-one relationship whose place is known.
+    final func related(at place: borrowing _PropertyPlace) -> Related {
+        var related = Related.unknown
+        func read(_ object: NSManagedObject, _ context: NSManagedObjectContext) {
+            guard !hasLostRow, !object.isFault, !object.isWithoutRow else { return }
             let other = NSManagedObject.managedReadOptional(object, place.property.untyped)
-            return .some(other.flatMap { Self.managed(context).model(of: $0, as: type) })
+            // No code leads a link of this class to an object of another context.
+            let managed = unsafeDowncast(context, to: ManagedContext.self)
+            related = other.map { .found(managed.modelOrMade(of: $0)) } ?? .absent
         }
-        return performAtOnce { read($0, $1) } ?? nil
+        return performAtOnce { read($0, $1) } ? related : .unknown
     }
 
     /// The objects of a to-many relationship, in the order of their identifiers.
     final func members(_ property: ModelProperty) -> [any PersistentModel] {
-        let found = performAtOnce { object, context in
+        let found = inScope { object, managed in
             let objects =
                 reading(property, object) { object.value(forKey: property.name) as? Set<NSManagedObject> } ?? []
-            let managed = Self.managed(context)
             return objects.map { (PersistentIdentifier($0.objectID), $0) }.sorted { $0.0 < $1.0 }
                 .map { managed.model(of: $0.1) }
         }
         return found ?? property.members(values[property.name] as Any)
-    }
-
-    /// The context of an object that a link of this class leads to.
-    private static func managed(_ context: NSManagedObjectContext) -> ManagedContext {
-        // No code leads a link to an object of another context.
-        unsafeDowncast(context, to: ManagedContext.self)
     }
 
     /// Reads, and stops the program if what was read is no value because the row has gone or could not be read.
@@ -308,7 +323,7 @@ private final class ValuesInMemory {
 final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
     init(for modelType: Model.Type) { super.init(Model.record) }
 
-    override init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
+    required init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
         super.init(record, object: object, managed: managed)
     }
 

@@ -55,7 +55,6 @@ final class ModelRecord: @unchecked Sendable {
     // @unchecked Sendable: immutable; key paths of properties capture nothing.
 
     let type: any PersistentModel.Type
-    let identity: ObjectIdentifier
     let entityName: String
     /// The record of the model class from which the class inherits; `nil` for a topmost class.
     let superrecord: ModelRecord?
@@ -94,8 +93,8 @@ final class ModelRecord: @unchecked Sendable {
 
     private init<Model: PersistentModel>(_ type: Model.Type) {
         self.type = type
-        identity = ObjectIdentifier(type)
-        make = { ModelMaking.make(ModelBacking<Model>($2, object: $0, managed: $1)) }
+        let form = BackingForm(for: type)
+        make = { ModelMaking.make(type, on: form.type.init($2, object: $0, managed: $1), as: form) }
         asModel = { unsafeDowncast($0, to: Model.self) }
         entityName = String(describing: type)
         superrecord = (_getSuperclass(type) as? any PersistentModel.Type).map { ModelRecord.of($0) }

@@ -104,14 +104,13 @@ final class Board: Sendable {
 actor ShippingActor {
     /// Runs the work of a thread in an actor.
     static func work(_ worker: Worker, _ container: ModelContainer, _ board: Board) throws -> [Int: BargeValues] {
-        // The thread waits, so that one thread at a time uses the worker.
-        nonisolated(unsafe) let worker = worker
+        let sent = SentWorker(worker: worker)
         let result = Locked<Result<[Int: BargeValues], any Error>?>(nil)
         let end = DispatchSemaphore(value: 0)
         Task.detached {
             let actor = ShippingActor(modelContainer: container)
             do {
-                let fleet = try await actor.ship(worker, board)
+                let fleet = try await actor.ship(sent, board)
                 result.withLock { $0 = .success(fleet) }
             } catch {
                 result.withLock { $0 = .failure(error) }
@@ -122,7 +121,12 @@ actor ShippingActor {
         return try result.withLock { $0 }?.get() ?? [:]
     }
 
-    private func ship(_ worker: sending Worker, _ board: Board) throws -> [Int: BargeValues] {
-        try Shipper(worker, modelContainer, board, modelContext).work()
+    private func ship(_ sent: SentWorker, _ board: Board) throws -> [Int: BargeValues] {
+        try Shipper(sent.worker, modelContainer, board, modelContext).work()
+    }
+
+    private struct SentWorker: @unchecked Sendable {
+        // @unchecked Sendable: the thread of the worker waits, so that one thread at a time uses it.
+        let worker: Worker
     }
 }
