@@ -78,7 +78,9 @@ struct BackingForm {
     /// A backing of this form as a value of its protocol: three words for the value, the type, and the table.
     @inline(__always)
     func data<Model: PersistentModel>(_ backing: ModelState) -> any BackingData<Model> {
-        let value = UnsafeRawPointer(Unmanaged.passRetained(backing).toOpaque())
+        // The cast counts a reference to the backing.
+        defer { withExtendedLifetime(backing) {} }
+        let value = UnsafeRawPointer(Unmanaged.passUnretained(backing).toOpaque())
         return unsafeBitCast((value, 0, 0, metadata, conformance), to: (any BackingData<Model>).self)
     }
 }
