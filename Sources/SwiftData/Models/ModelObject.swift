@@ -6,7 +6,7 @@ final class ModelObject: NSManagedObject {
     /// The place of the model object, which an unowned reference keeps from being used for something else.
     private var place: UnsafeRawPointer?
     /// The model object, if the functions of the runtime cannot be found.
-    private weak var reference: AnyObject?
+    private weak var weakModel: AnyObject?
 
     /// The model object, which lives as long as the program or an unsaved change holds it; used inside the scope of the
     /// context.
@@ -15,13 +15,13 @@ final class ModelObject: NSManagedObject {
     /// and from then on each count of a reference goes by the table.
     var model: AnyObject? {
         get {
-            guard let runtime = UnownedReferences.shared else { return reference }
+            guard let runtime = UnownedReferences.shared else { return weakModel }
             // The last reference may end on another thread at the same time; then there is no object any more.
             guard let place, let object = runtime.tryRetain(place) else { return nil }
             return Unmanaged<AnyObject>.fromOpaque(object).takeRetainedValue()
         }
         set {
-            guard let runtime = UnownedReferences.shared else { return reference = newValue }
+            guard let runtime = UnownedReferences.shared else { return weakModel = newValue }
             let former = place
             place = newValue.map { UnsafeRawPointer(Unmanaged.passUnretained($0).toOpaque()) }
             if let place { _ = runtime.retain(place) }
