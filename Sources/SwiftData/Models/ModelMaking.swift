@@ -71,8 +71,10 @@ struct BackingForm {
     init<Model: PersistentModel>(for model: Model.Type) {
         type = ModelBacking<Model>.self
         let type: any BackingData<Model>.Type = ModelBacking<Model>.self
-        // The value of a type that conforms to a protocol is the type and its table for the protocol.
-        (metadata, conformance) = unsafeBitCast(type, to: (UnsafeRawPointer, UnsafeRawPointer).self)
+        // The value of a type that conforms to a protocol is the type and its table for the protocol. Without `as` the
+        // argument would be the type alone.
+        let words = unsafeBitCast(type as any BackingData<Model>.Type, to: (UnsafeRawPointer, UnsafeRawPointer).self)
+        (metadata, conformance) = words
     }
 
     /// A backing of this form as a value of its protocol: three words for the value, the type, and the table.
