@@ -153,14 +153,15 @@ struct AccessTests {
     @Test(arguments: Place.allCases)
     func `a glance at an object whose context has ended finds nothing`(_ place: Place) throws {
         weak var ended: ModelContext?
-        let (gauge, link) = try { () throws -> (Gauge, Unmanaged<GlancedObject>) in
-            let (context, gauge) = try gauge(place)
-            let link = try link(gauge)
+        func end() throws -> (Gauge, Unmanaged<GlancedObject>) {
+            let (context, gauge) = try self.gauge(place)
+            let link = try self.link(gauge)
             context.delete(gauge)
             try context.save()
             ended = context
             return (gauge, link)
-        }()
+        }
+        let (gauge, link) = try end()
         expect(ended == nil && gauge.modelContext == nil)
         expectEqual(glances(link), ["-", "-", "-"])
         expectEqual(gauge.text, "a 1")
@@ -198,7 +199,8 @@ struct AccessTests {
 
     @Test func `a short block waits for the blocks that were submitted before`() throws {
         let managed = ModelContext(try container(.memory)).managed
-        let (steps, started, go) = (Locked<[Int]>([]), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let steps = Locked<[Int]>([])
+        let (started, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         managed.perform {
             started.signal()
             go.wait()
@@ -214,7 +216,10 @@ struct AccessTests {
 
     @Test func `a short block for which the busy context waits stops the program with a message`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let container = try ModelContainer(for: Gauge.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+            let container = try ModelContainer(
+                for: Gauge.self,
+                configurations: ModelConfiguration(isStoredInMemoryOnly: true)
+            )
             let (first, second) = (ModelContext(container).managed, ModelContext(container).managed)
             (first.name, second.name) = ("first", "second")
             let started = DispatchSemaphore(value: 0)
@@ -228,7 +233,7 @@ struct AccessTests {
             }
         }
         let message = result.map { String(decoding: $0.standardErrorContent, as: UTF8.self) } ?? ""
-        expect(message.contains("first") && message.contains("second"), message)
+        expect(message.contains("first") && message.contains("second"), "\(message)")
     }
 
     // MARK: - Writes
@@ -428,7 +433,8 @@ struct AccessTests {
     }
 
     @Test func `a registrar is made by the first access that is observed`() {
-        let (observed, gauge, calls) = (Observed(), Gauge("a", level: 1), Locked(0))
+        let (observed, gauge) = (Observed(), Gauge("a", level: 1))
+        let calls = Locked(0)
         func change() { observed.observers.withMutation(of: gauge, keyPath: \.level) { gauge.level += 1 } }
         observed.observers.access(gauge, keyPath: \.level)
         change()
@@ -447,12 +453,17 @@ struct AccessTests {
 
     @Test func `a probe finds out whether its thread tracks accesses`() throws {
         expect(!AccessProbe.isTracking)
-        try withObservationTracking {
+        let thread = withObservationTracking {
             for _ in 0..<3 { expect(AccessProbe.isTracking) }
-            withObservationTracking { expect(AccessProbe.isTracking) } onChange: {}
+            withObservationTracking {
+                expect(AccessProbe.isTracking)
+            } onChange: {
+            }
             expect(AccessProbe.isTracking)
-            try onThread { expect(!AccessProbe.isTracking) }.join()
-        } onChange: {}
+            return onThread { expect(!AccessProbe.isTracking) }
+        } onChange: {
+        }
+        try thread.join()
         expect(!AccessProbe.isTracking)
     }
 

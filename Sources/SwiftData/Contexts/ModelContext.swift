@@ -212,7 +212,7 @@ public final class ModelContext: Equatable, SendableMetatype {
             let deletedIdentifiers = Set(
                 deleted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) }
             )
-            let ended = deleted.compactMap { managed.registeredModel(of: $0) }
+            let ended = deleted.flatMap { managed.models(of: $0) }
             for model in ended { model.backing.keepValues() }
             let claims = inserted.compactMap { managed.uniqueClaim(of: $0) }
             try managed.save()

@@ -26,7 +26,8 @@ struct ModelMaking {
     ///   - backing: The backing, which has the class of the form.
     ///   - form: The form of the backing.
     /// - Returns: The object.
-    static func make<Model: PersistentModel>(_ type: Model.Type, on backing: ModelState, as form: BackingForm) -> Model {
+    static func make<Model: PersistentModel>(_ type: Model.Type, on backing: ModelState, as form: BackingForm) -> Model
+    {
         let key = key
         let outer = pthread_getspecific(key)
         backing.isBeingMade = true

@@ -58,7 +58,8 @@ enum ModelScenario: Scenario {
     }
 
     /// Compares the store with what the workers have saved.
-    private static func settle(_ run: Run, _ context: ModelContext, _ fleet: [Int: BargeValues], _ board: Board) throws {
+    private static func settle(_ run: Run, _ context: ModelContext, _ fleet: [Int: BargeValues], _ board: Board) throws
+    {
         let barges = try context.fetch(FetchDescriptor<Barge>())
         var missing = fleet
         for barge in barges {

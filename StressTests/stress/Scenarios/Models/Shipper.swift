@@ -250,7 +250,9 @@ final class Shipper {
     /// Fetches all objects of this worker, and compares them with what the store must have.
     private func match(_ moment: String) throws {
         let (low, high) = (worker.number * 1_000_000, (worker.number + 1) * 1_000_000)
-        let barges = try context.fetch(FetchDescriptor<Barge>(predicate: #Predicate { $0.code >= low && $0.code < high }))
+        let barges = try context.fetch(
+            FetchDescriptor<Barge>(predicate: #Predicate { $0.code >= low && $0.code < high })
+        )
         var found: [Int: (barge: Barge, values: BargeValues)] = [:]
         for barge in barges {
             guard let values = stored[barge.code] else {
