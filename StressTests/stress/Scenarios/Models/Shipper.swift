@@ -144,7 +144,9 @@ final class Shipper {
         guard let code = any(of: fleet), let former = fleet[code] else { return }
         let barge = Barge(code: code, name: "heir \(code)")
         context.insert(barge)
-        let values = BargeValues(name: "heir \(code)")
+        // The row keeps the values that the new object does not have.
+        var values = former.values
+        (values.name, values.level) = ("heir \(code)", 0)
         fleet[code] = (barge, values)
         try save()
         check(fleet[code], "after an upsert")
@@ -274,8 +276,9 @@ final class Shipper {
         for entry in fleet.values { check(entry, "at a look at all") }
         for entry in detached.values { check(entry, "at a look at all without a context") }
         for (number, wharf) in wharfs {
-            let own = worker.number * 1_000_000..<(worker.number + 1) * 1_000_000
-            let found = Set(wharf.barges.map(\.code).filter(own.contains))
+            // The values of other workers' objects may have gone.
+            let members = Set(wharf.barges.map { ObjectIdentifier($0) })
+            let found = Set(fleet.filter { members.contains(ObjectIdentifier($0.value.barge)) }.keys)
             let wanted = Set(fleet.filter { $0.value.values.wharf == number }.keys)
             if found != wanted { find("wharf \(number) shows \(found.sorted()), not \(wanted.sorted())") }
         }
