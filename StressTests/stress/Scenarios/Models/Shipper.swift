@@ -190,8 +190,11 @@ final class Shipper {
         context.undoManager = manager
         defer { context.undoManager = nil }
         let before = fleet.mapValues(\.values)
+        // A merge between the changes would make them two steps.
+        manager.beginUndoGrouping()
         for _ in 0..<3 { change() }
         context.processPendingChanges()
+        manager.endUndoGrouping()
         let after = fleet.mapValues(\.values)
         guard before != after else { return }
         manager.undo()
