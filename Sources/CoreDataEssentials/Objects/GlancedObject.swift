@@ -15,7 +15,9 @@ import StrataRows
 /// gate. Code that needs the object or the context outside of the scope gets them under a lock.
 @_documentation(visibility: internal)
 open class GlancedObject {
-    /// The context of the object; `nil` while the link leads nowhere. It is set inside the scope and under the lock.
+    /// The context of the object; `nil` while the link leads nowhere.
+    ///
+    /// It is set inside the scope and under the lock.
     private final var owner: NSManagedObjectContext?
     /// The gate of the context that the object is in, or was in last; its reference is counted as that of `target`.
     ///

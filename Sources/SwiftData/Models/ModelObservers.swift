@@ -9,7 +9,9 @@ import Synchronization
 /// Any thread may use it: a merge notifies the observers on the queue of the context.
 @_documentation(visibility: internal)
 public struct _ModelObservers: ~Copyable, Sendable {
-    /// The registrar, which is set once. Its reference is counted by the one who set it, and is released in `deinit`.
+    /// The registrar, which is set once.
+    ///
+    /// Its reference is counted by the one who set it, and is released in `deinit`.
     @usableFromInline let made: Atomic<Unmanaged<_RegistrarBox>?>
 
     /// Makes observers without a registrar.
