@@ -307,7 +307,7 @@ let package = Package(
             name: "stress",
             dependencies: [
                 "CoreData", "CoreDataJobs", "CStrataSQLite", "StrataLocks", "StrataRows", "StrataSQLiteStore",
-                "StrataStoreChecks", "LoadFigures",
+                "StrataStoreChecks", "SwiftData", "LoadFigures",
             ],
             path: "StressTests/stress",
             resources: ["predicates", "orders", "uris", "tokens", "models", "stores"].map {
@@ -469,7 +469,7 @@ if hasPostgreSQL {
         target.dependencies += ["CoreDataPostgreSQL"]
     }
     for target in package.targets where target.name == "stress" {
-        target.dependencies += ["CoreDataPostgreSQL", "StrataPostgreSQL"]
+        target.dependencies += ["CoreDataPostgreSQL", "StrataPostgreSQL", "SwiftDataPostgreSQL"]
     }
     for target in package.targets where target.name == "bench" {
         target.dependencies += ["CoreDataPostgreSQL", "CStrataPostgreSQL"]

@@ -28,6 +28,7 @@
     named(persistentBackingData),
     named(schemaMetadata),
     named(init),
+    named(_$observers),
     named(_$observationRegistrar),
     named(_SwiftDataNoType),
     named(access),

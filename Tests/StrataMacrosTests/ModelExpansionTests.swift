@@ -46,7 +46,7 @@ struct ModelExpansionTests {
             let source = try require(expand(text).source)
             expect(source.contains("@exclusivity(unchecked) \(modifiers) var _$link = SwiftData._ModelLink()"))
             expect(source.contains("didSet {\n        _$link = _$backingData._link"), "\(source)")
-            expect(source.contains("self.persistentBackingData = backingData\n    _$link = backingData._link"))
+            expect(source.contains("_$backingData = backingData\n    _$link = backingData._link"))
         }
     }
 

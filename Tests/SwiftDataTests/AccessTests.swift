@@ -150,6 +150,92 @@ struct AccessTests {
         expectEqual(glances(link), ["b", "1", "0"])
     }
 
+    @Test(arguments: Place.allCases)
+    func `a glance at an object whose context has ended finds nothing`(_ place: Place) throws {
+        weak var ended: ModelContext?
+        func end() throws -> (Gauge, Unmanaged<GlancedObject>) {
+            let (context, gauge) = try self.gauge(place)
+            let link = try self.link(gauge)
+            context.delete(gauge)
+            try context.save()
+            ended = context
+            return (gauge, link)
+        }
+        let (gauge, link) = try end()
+        expect(ended == nil && gauge.modelContext == nil)
+        expectEqual(glances(link), ["-", "-", "-"])
+        expectEqual(gauge.text, "a 1")
+    }
+
+    @Test(arguments: Place.allCases)
+    func `an object can be read while an automatic save takes it out of its context`(_ place: Place) throws {
+        let container = try container(place)
+        for number in 0..<30 {
+            let context = ModelContext(container)
+            let gauge = Gauge("\(number)", level: number)
+            context.insert(gauge)
+            try context.save()
+            context.autosaveEnabled = true
+            context.delete(gauge)
+            // The save runs in the main actor, and detaches the object beside these reads.
+            try wait {
+                expectEqual([gauge.label, "\(gauge.level)", gauge.twin?.label], ["\(number)", "\(number)", nil])
+                return gauge.modelContext == nil
+            }
+            gauge.level += 1
+            expectEqual(gauge.level, number + 1)
+        }
+        expectEqual(try ModelContext(container).fetchCount(FetchDescriptor<Gauge>()), 0)
+    }
+
+    // MARK: - Short blocks
+
+    @Test func `a short block runs on the thread that calls, and inside the scope directly`() throws {
+        let managed = ModelContext(try container(.memory)).managed
+        let thread = Thread.current
+        expect(managed.performAtOnce { Thread.current === thread })
+        expect(managed.performAndWait { managed.performAtOnce { managed.performAtOnce { true } } })
+    }
+
+    @Test func `a short block waits for the blocks that were submitted before`() throws {
+        let managed = ModelContext(try container(.memory)).managed
+        let steps = Locked<[Int]>([])
+        let (started, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        managed.perform {
+            started.signal()
+            go.wait()
+            steps.withLock { $0.append(1) }
+        }
+        managed.perform { steps.withLock { $0.append(2) } }
+        started.wait()
+        let thread = onThread { managed.performAtOnce { steps.withLock { $0.append(3) } } }
+        go.signal()
+        try thread.join()
+        expectEqual(steps.withLock { $0 }, [1, 2, 3])
+    }
+
+    @Test func `a short block for which the busy context waits stops the program with a message`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let container = try ModelContainer(
+                for: Gauge.self,
+                configurations: ModelConfiguration(isStoredInMemoryOnly: true)
+            )
+            let (first, second) = (ModelContext(container).managed, ModelContext(container).managed)
+            (first.name, second.name) = ("first", "second")
+            let started = DispatchSemaphore(value: 0)
+            second.performAndWait {
+                first.perform {
+                    started.signal()
+                    second.performAndWait {}
+                }
+                started.wait()
+                first.performAtOnce {}
+            }
+        }
+        let message = result.map { String(decoding: $0.standardErrorContent, as: UTF8.self) } ?? ""
+        expect(message.contains("first") && message.contains("second"), "\(message)")
+    }
+
     // MARK: - Writes
 
     @Test(arguments: Place.allCases)
@@ -340,6 +426,45 @@ struct AccessTests {
         try other.save()
         expectEqual(gauge.text, "a 9 full")
         expectEqual(calls.withLock { $0 }.dropFirst(2), ["merged: a 4"])
+    }
+
+    private final class Observed {
+        let observers = _ModelObservers()
+    }
+
+    @Test func `a registrar is made by the first access that is observed`() {
+        let (observed, gauge) = (Observed(), Gauge("a", level: 1))
+        let calls = Locked(0)
+        func change() { observed.observers.withMutation(of: gauge, keyPath: \.level) { gauge.level += 1 } }
+        observed.observers.access(gauge, keyPath: \.level)
+        change()
+        expect(observed.observers.registrarIfMade == nil)
+        withObservationTracking {
+            observed.observers.access(gauge, keyPath: \.level)
+        } onChange: {
+            calls.withLock { $0 += 1 }
+        }
+        let registrar = observed.observers.registrarIfMade
+        expect(registrar != nil && registrar == observed.observers.registrar)
+        expectEqual(calls.withLock { $0 }, 0)
+        for _ in 0..<2 { change() }
+        expectEqual([calls.withLock { $0 }, gauge.level], [1, 4])
+    }
+
+    @Test func `a probe finds out whether its thread tracks accesses`() throws {
+        expect(!AccessProbe.isTracking)
+        let thread = withObservationTracking {
+            for _ in 0..<3 { expect(AccessProbe.isTracking) }
+            withObservationTracking {
+                expect(AccessProbe.isTracking)
+            } onChange: {
+            }
+            expect(AccessProbe.isTracking)
+            return onThread { expect(!AccessProbe.isTracking) }
+        } onChange: {
+        }
+        try thread.join()
+        expect(!AccessProbe.isTracking)
     }
 
     // MARK: - Fetched objects

@@ -229,6 +229,34 @@ struct ObjectLifeTests {
         expect(error.description.contains("Older") && error.description.contains("1.0.0"), "\(error)")
     }
 
+    @Test(arguments: Place.ownCases)
+    func `objects that share a row after an upsert leave the context together, and each outlives the other`(
+        _ place: Place
+    ) throws {
+        let context = ModelContext(try place.container())
+        func upsert() throws -> (Parcel, Parcel) {
+            let first = Parcel("a", code: 1)
+            context.insert(first)
+            try context.save()
+            let second = Parcel("b", code: 1)
+            context.insert(second)
+            try context.save()
+            return (first, second)
+        }
+        var pair: (Parcel, Parcel)? = try upsert()
+        context.delete(try require(pair).1)
+        try context.save()
+        expect(pair?.0.modelContext == nil && pair?.1.modelContext == nil)
+        expectEqual([pair?.0.code, pair?.1.code], [1, 1])
+        let second = try upsert().1
+        pair = nil
+        let fetched = try context.fetch(FetchDescriptor<Parcel>())
+        expect(fetched.count == 1 && fetched.first === second)
+        context.delete(second)
+        try context.save()
+        expect(second.modelContext == nil && second.code == 1)
+    }
+
     @Test func `an unloaded object whose row has gone is not read as nil`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let container = try Place.file.container()

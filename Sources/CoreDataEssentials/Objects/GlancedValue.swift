@@ -83,7 +83,7 @@ extension WordValue {
 }
 
 extension GlancedObject {
-    /// Looks at the object of a link, alone in the scope of its context; `nil` if somebody else is there.
+    /// Looks at the object of a link, alone in the scope of its context; `nil` if the scope is taken.
     @inline(__always)
     fileprivate static func glance<Result>(
         at link: Unmanaged<GlancedObject>,

@@ -1,14 +1,15 @@
 import Foundation
 import StrataLocks
 
-/// Guards the parts of an object that any thread may read: its ID and its context.
+/// Guards the parts of an object that any thread may read: the ID and the context of a managed object, and where the link
+/// of a ``GlancedObject`` leads.
 ///
 /// There are many locks. An object's address selects its lock, so threads seldom wait for the same one. These locks
 /// are taken before those of the tables of IDs and of the coordinator, and a thread never holds two of them.
 enum SharedIdentity {
     private static let locks = (0..<64).map { _ in NSLock() }
 
-    static func withLock<Result>(of object: NSManagedObject, _ body: () -> Result) -> Result {
+    static func withLock<Result>(of object: AnyObject, _ body: () -> Result) -> Result {
         // Objects lie several dozen bytes apart.
         let address = UInt(bitPattern: ObjectIdentifier(object))
         let lock = locks[Int((address >> 5 ^ address >> 11) & 63)]

@@ -49,7 +49,7 @@ enum ModelMacro {
         let root = declaration.isFinal ? "" : "\npublic typealias _$Root = \(name)\n"
         return """
             @SwiftData.Transient
-            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name).createBackingData() {
+            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name)._makeBackingData() {
                 didSet {
                     _$link = _$backingData._link
                 }
@@ -75,7 +75,7 @@ enum ModelMacro {
 
             public \(required)init(backingData: any SwiftData.BackingData<\(name)>) {
             \(initialisations(of: declaration, from: "backingData"))
-                self.persistentBackingData = backingData
+                _$backingData = backingData
                 _$link = backingData._link
             \(constants(of: declaration, from: "backingData"))
             }
@@ -92,7 +92,7 @@ enum ModelMacro {
             "    let values: any SwiftData.BackingData<\(name)> = backingData._generateCurrentClassBackingData()\n"
         return """
             @SwiftData.Transient
-            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name).createBackingData()
+            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name)._makeBackingData()
 
             @SwiftData.Transient
             private var _$isJoined = false
@@ -127,14 +127,18 @@ enum ModelMacro {
     private static func observation(of name: String) -> String {
         """
         @SwiftData.Transient
-        private let _$observationRegistrar = Observation.ObservationRegistrar()
+        private let _$observers = SwiftData._ModelObservers()
+
+        private var _$observationRegistrar: Observation.ObservationRegistrar {
+            _$observers.registrar
+        }
 
         internal nonisolated func access<_M>(keyPath: KeyPath<\(name), _M>) {
-            _$observationRegistrar.access(self, keyPath: keyPath)
+            _$observers.access(self, keyPath: keyPath)
         }
 
         internal nonisolated func withMutation<_M, _R>(keyPath: KeyPath<\(name), _M>, _ mutation: () throws -> _R) rethrows -> _R {
-            try _$observationRegistrar.withMutation(of: self, keyPath: keyPath, mutation)
+            try _$observers.withMutation(of: self, keyPath: keyPath, mutation)
         }
 
         struct _SwiftDataNoType {
@@ -281,11 +285,11 @@ enum PersistedPropertyMacro {
                 _\(property.bareName) = _SwiftDataNoType()
             }
             get {
-                _$observationRegistrar.access(self, keyPath: \(key))
+                _$observers.access(self, keyPath: \(key))
                 return self.\(underscore)\(get)(forKey: \\.\(name)\(end)
             }
             set {
-                _$observationRegistrar.withMutation(of: self, keyPath: \(key)) {
+                _$observers.withMutation(of: self, keyPath: \(key)) {
                     self.\(underscore)\(set)(forKey: \\.\(name), to: newValue\(end)
                 }
             }

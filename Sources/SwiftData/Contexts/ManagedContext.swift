@@ -15,7 +15,14 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     /// The places in the histories of custom stores after the last save, by the identifiers of the stores.
     var savedTokens: [String: any HistoryToken] = [:]
 
+    /// A model object whose row has another model object as well.
+    private struct Twin {
+        weak var model: (any PersistentModel)?
+    }
+
     private weak var current: ModelContext?
+    /// The model objects that have taken over a row that has another model object, by their managed objects.
+    private var twins: [ObjectIdentifier: [Twin]] = [:]
     /// The class of the object that was asked for last.
     private var lastRecord: (entity: NSEntityDescription, record: ModelRecord)?
 
@@ -27,7 +34,9 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
         mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
         observers.values = ValueObserver(
             isObserved: { [unowned self] in registeredModel(of: $0) != nil },
-            changed: { [unowned self] in registeredModel(of: $0)?.announceChanges(of: $1) }
+            changed: { [unowned self] object, names in
+                for model in models(of: object) { model.announceChanges(of: names) }
+            }
         )
     }
 
@@ -52,8 +61,25 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     /// The model object of a managed object if the program or an unsaved change holds it.
     func registeredModel(of object: NSManagedObject) -> (any PersistentModel)? {
-        guard let model = latestModel(of: object), model.backing.object === object else { return nil }
+        guard let model = latestModel(of: object), model.backing.leads(to: object) else {
+            guard let twin = twins(of: object).first else { return nil }
+            // The program does not hold the first model object of the row any more.
+            register(twin, object)
+            return twin
+        }
         return model
+    }
+
+    /// All model objects of a managed object that live.
+    func models(of object: NSManagedObject) -> [any PersistentModel] {
+        guard let model = registeredModel(of: object) else { return [] }
+        return [model] + twins(of: object).filter { $0 !== model }
+    }
+
+    /// The model objects that have taken over the row of a managed object by a unique value.
+    private func twins(of object: NSManagedObject) -> [any PersistentModel] {
+        guard !twins.isEmpty, let twins = twins[ObjectIdentifier(object)] else { return [] }
+        return twins.compactMap(\.model).filter { $0.backing.leads(to: object) }
     }
 
     /// The model object that a managed object has or had, if it lives.
@@ -70,11 +96,27 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     /// The model object of a managed object: the one that exists, or a new one.
     func model(of object: NSManagedObject) -> any PersistentModel {
-        if let model = registeredModel(of: object) { return model }
+        record(of: object).asModel(modelOrMade(of: object))
+    }
+
+    /// The same without its type.
+    func modelOrMade(of object: NSManagedObject) -> AnyObject {
+        let object = modelObject(object)
         let record = record(of: object)
+        if let model = object.model, record.asModel(model).backing.leads(to: object) { return model }
+        if !twins.isEmpty, let model = registeredModel(of: object) { return model }
         let model = record.make(object, self, record)
-        register(model, object)
+        object.model = model
         return model
+    }
+
+    /// The model objects of managed objects, of those that have a class.
+    func models<Model: PersistentModel>(of objects: [NSManagedObject], as type: Model.Type) -> [Model] {
+        let models = objects.map { modelOrMade(of: $0) }
+        // Usually all are of exactly this class, so that no casts are needed. An array of objects has the same form
+        // whatever their class is.
+        let isExact = models.allSatisfy { ObjectIdentifier(Swift.type(of: $0)) == ObjectIdentifier(type) }
+        return isExact ? unsafeBitCast(models, to: [Model].self) : models.compactMap { $0 as? Model }
     }
 
     func register(_ model: any PersistentModel, _ object: NSManagedObject) { modelObject(object).model = model }
@@ -142,7 +184,12 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
             )
             guard let heir = try fetch(request).first else { continue }
             claim.model.backing.move(to: heir)
-            if registeredModel(of: heir) == nil { register(claim.model, heir) }
+            if registeredModel(of: heir) == nil {
+                register(claim.model, heir)
+            } else {
+                twins = twins.filter { $0.value.contains { $0.model != nil } }
+                twins[ObjectIdentifier(heir), default: []].append(Twin(model: claim.model))
+            }
             return
         }
         claim.model.backing.keepValues()

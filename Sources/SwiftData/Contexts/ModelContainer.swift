@@ -46,7 +46,7 @@ public final class ModelContainer: Sendable, Equatable {
     ///     classes of that schema, and one without has all. A new object goes to the first store that may be written to
     ///     and has its class; stores with a schema come first.
     /// - Throws: `SwiftDataError.loadIssueModelContainer` if a store cannot be opened or migrated, with the reason in
-    ///   its description; `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
+    ///   its description. `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
     ///   `SwiftDataError.configurationSchemaNotFoundInContainerSchema` if a configuration has a class that the schema
     ///   lacks; the errors of `ModelConfiguration.validate()`.
     public convenience init(
@@ -87,7 +87,7 @@ public final class ModelContainer: Sendable, Equatable {
     ///     classes of that schema, and one without has all. A new object goes to the first store that may be written to
     ///     and has its class; stores with a schema come first.
     /// - Throws: `SwiftDataError.loadIssueModelContainer` if a store cannot be opened or migrated, with the reason in
-    ///   its description; `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
+    ///   its description. `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
     ///   `SwiftDataError.configurationSchemaNotFoundInContainerSchema` if a configuration has a class that the schema
     ///   lacks; `unknownSchema` if the schema was made of entities, and not of classes; the errors of
     ///   `ModelConfiguration.validate()`.
@@ -123,8 +123,8 @@ public final class ModelContainer: Sendable, Equatable {
     ///   - schema: The schema.
     ///   - configurations: The stores, also those of this library; one in the default file if there is none.
     /// - Throws: `SwiftDataError.loadIssueModelContainer` if a store cannot be opened, with the store's error in its
-    ///   description; `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file, or two
-    ///   stores the same identifier; the errors of ``DataStoreConfiguration/validate()``, and the other ones of
+    ///   description. `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file, or two
+    ///   stores the same identifier. The errors of ``DataStoreConfiguration/validate()``, and the other ones of
     ///   ``init(for:migrationPlan:configurations:)-(_,_,[ModelConfiguration])``.
     @_disfavoredOverload
     public convenience init(for schema: Schema, configurations: [any DataStoreConfiguration]) throws {

@@ -212,7 +212,7 @@ public final class ModelContext: Equatable, SendableMetatype {
             let deletedIdentifiers = Set(
                 deleted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) }
             )
-            let ended = deleted.compactMap { managed.registeredModel(of: $0) }
+            let ended = deleted.flatMap { managed.models(of: $0) }
             for model in ended { model.backing.keepValues() }
             let claims = inserted.compactMap { managed.uniqueClaim(of: $0) }
             try managed.save()
@@ -348,14 +348,18 @@ public final class ModelContext: Equatable, SendableMetatype {
     }
 
     /// Runs a change of an object, which lives until the change is saved.
-    func change(_ state: ModelState, _ object: NSManagedObject, _ body: () -> Void) {
+    ///
+    /// - Returns: Whether this context has the object; otherwise nothing is done.
+    func change(_ state: ModelState, _ body: (NSManagedObject) -> Void) -> Bool {
         onQueue {
+            guard let object = state.object, state.managed === managed else { return false }
             let model = managed.registeredModel(of: object)
             if let model { changed[ObjectIdentifier(object)] = model }
-            body()
+            body(object)
             scheduleSave()
             // Further writes need no notice until the context lets go of the object.
             state.isKnownAsChanged = model != nil
+            return true
         }
     }
 

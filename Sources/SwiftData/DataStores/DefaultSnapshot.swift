@@ -137,8 +137,8 @@ public struct DefaultSnapshot: DataStoreSnapshot, @unchecked Sendable {
     ///
     /// - Parameter decoder: The decoder.
     /// - Throws: `DecodingError.dataCorrupted` if the program has no class of the identifier's entity, or several of which
-    ///   no container names the right one; `DecodingError.valueNotFound` for a missing property that is not optional and has
-    ///   no initial value; and the errors of the decoder.
+    ///   no container names the right one. `DecodingError.valueNotFound` for a missing property that is not optional and has
+    ///   no initial value. The errors of the decoder.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: DataStoreSnapshotCodingKey.self)
         let identifier = try container.decode(PersistentIdentifier.self, forKey: .persistentIdentifier)
@@ -245,7 +245,7 @@ extension StoredForm {
         return try value(codable)
     }
 
-    /// What a managed object has for a value of a snapshot.
+    /// The value of a managed object for a value of a snapshot.
     ///
     /// - Throws: `Unreadable` if a transformer refuses its data, and the error of the encoder.
     func stored(snapshotValue value: any Codable) throws -> Any? {

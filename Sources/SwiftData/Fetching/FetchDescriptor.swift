@@ -104,8 +104,10 @@ extension ModelContext {
         }
         return try ModelKeyPaths.$identities.withValue(identities) {
             let request = try onQueue { try descriptor.request() }
-            // A custom store brings rows as they are now, which nobody announces to the context.
+            // A custom store brings rows as they are now, of which the context gets no notice.
             if container.hasSnapshotStores { request.shouldRefreshRefetchedObjects = true }
+            // The first read of each object would have to fill its fault by a block of the queue.
+            request.returnsObjectsAsFaults = container.hasSnapshotStores
             return request
         }
     }
@@ -149,7 +151,7 @@ extension ModelContext {
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let request = try request(descriptor)
         if descriptor.fetchLimit == 0 { return [] }
-        return try answer(descriptor, request) { try managed.fetch(request).compactMap { managed.model(of: $0) as? T } }
+        return try answer(descriptor, request) { managed.models(of: try managed.fetch(request), as: T.self) }
     }
 
     /// The number of objects that a descriptor describes.

@@ -5,15 +5,18 @@ import Foundation
 /// one.
 class ModelState: GlancedObject {
     final let record: ModelRecord
-    /// What only objects have that are in no context, or were in none; `nil` until it is needed.
+    /// The state of an object that is in no context, or was in none; `nil` until it is needed.
     private final var inMemory: ValuesInMemory?
     /// Whether the model object is being made, so that its initial values are of no interest.
     final var isBeingMade = false
 
-    init(_ record: ModelRecord) { self.record = record }
+    init(_ record: ModelRecord) {
+        self.record = record
+        super.init()
+    }
 
     /// The values of an object that a context has.
-    init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
+    required init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
         self.record = record
         super.init()
         lead(to: object, of: managed)
@@ -69,14 +72,16 @@ class ModelState: GlancedObject {
     /// Whether it has an object of a context, or has had a saved one.
     final var isKnownToContexts: Bool { object != nil || inMemory?.lastIdentifier != nil }
 
-    final var hasChanges: Bool {
-        guard let object, let managed else { return false }
-        return managed.performAtOnce { object.hasChanges }
-    }
+    final var hasChanges: Bool { inScope { object, _ in object.hasChanges } ?? false }
 
-    final var isDeleted: Bool {
-        guard let object, let managed else { return false }
-        return managed.performAtOnce { object.isDeleted }
+    final var isDeleted: Bool { inScope { object, _ in object.isDeleted } ?? false }
+
+    /// Runs a short block inside the scope of the context; the result is nil if no context has the object.
+    private final func inScope<Result>(_ body: (NSManagedObject, ManagedContext) -> Result) -> Result? {
+        var result: Result?
+        // No code leads a link of this class to an object of another context.
+        _ = performAtOnce { result = body($0, unsafeDowncast($1, to: ManagedContext.self)) }
+        return result
     }
 
     // MARK: - Entering and leaving contexts
@@ -167,61 +172,72 @@ class ModelState: GlancedObject {
     ///
     /// - Returns: Whether the object was a fault, and has its values now.
     final func fillFault() -> Bool {
-        guard let object, let managed else { return false }
-        return managed.performAtOnce {
-            guard object.isFault, !hasLostRow else { return false }
+        var isFilled = false
+        _ = performAtOnce { object, _ in
+            guard object.isFault, !hasLostRow else { return }
             object.willAccessValue(forKey: nil)
-            return !object.isFault && !object.isWithoutRow
+            isFilled = !object.isFault && !object.isWithoutRow
         }
+        return isFilled
     }
 
     /// The value of an attribute; `nil` for none.
     final func value(of property: ModelProperty) -> Any? {
-        guard let object, let managed else {
-            guard let inMemory else { return nil }
-            if inMemory.unloaded.contains(property.name) {
-                stop(property, "was not loaded before its object was deleted")
-            }
-            return inMemory.values[property.name]
-        }
-        return managed.performAtOnce {
+        let found = inScope { object, _ -> Any? in
             do {
                 return try reading(property, object) { try property.value(of: object) }
             } catch {
                 stop(property, "cannot be read: \(error)")
             }
         }
+        if let found { return found }
+        guard let inMemory else { return nil }
+        if inMemory.unloaded.contains(property.name) {
+            stop(property, "was not loaded before its object was deleted")
+        }
+        return inMemory.values[property.name]
     }
 
     /// The object of a to-one relationship.
     final func related(_ property: ModelProperty) -> (any PersistentModel)? {
-        guard let object, let managed else { return values[property.name] as? any PersistentModel }
-        return managed.performAtOnce {
+        let found = inScope { object, managed -> (any PersistentModel)? in
             let other = reading(property, object) { object.value(forKey: property.name) as? NSManagedObject }
             return other.map { managed.model(of: $0) }
         }
+        if let found { return found }
+        return values[property.name] as? any PersistentModel
     }
 
-    /// The object of an attached to-one relationship whose place is known; the outer `nil` if it has to be found by name.
-    final func related(at place: borrowing _PropertyPlace) -> (any PersistentModel)?? {
-        guard let object, let managed else { return nil }
-        func read() -> (any PersistentModel)?? {
-            guard !hasLostRow, !object.isFault, !object.isWithoutRow else { return nil }
+    /// The object of a to-one relationship, as it was found at a known place.
+    enum Related {
+        /// It has to be found by the name of the relationship.
+        case unknown
+        case absent
+        case found(AnyObject)
+    }
+
+    /// The object of an attached to-one relationship whose place is known.
+    final func related(at place: borrowing _PropertyPlace) -> Related {
+        var related = Related.unknown
+        func read(_ object: NSManagedObject, _ context: NSManagedObjectContext) {
+            guard !hasLostRow, !object.isFault, !object.isWithoutRow else { return }
             let other = NSManagedObject.managedReadOptional(object, place.property.untyped)
-            return .some(other.map { managed.model(of: $0) })
+            // No code leads a link of this class to an object of another context.
+            let managed = unsafeDowncast(context, to: ManagedContext.self)
+            related = other.map { .found(managed.modelOrMade(of: $0)) } ?? .absent
         }
-        return managed.performAtOnce { read() }
+        return performAtOnce { read($0, $1) } ? related : .unknown
     }
 
     /// The objects of a to-many relationship, in the order of their identifiers.
     final func members(_ property: ModelProperty) -> [any PersistentModel] {
-        guard let object, let managed else { return property.members(values[property.name] as Any) }
-        return managed.performAtOnce {
+        let found = inScope { object, managed in
             let objects =
                 reading(property, object) { object.value(forKey: property.name) as? Set<NSManagedObject> } ?? []
             return objects.map { (PersistentIdentifier($0.objectID), $0) }.sorted { $0.0 < $1.0 }
                 .map { managed.model(of: $0.1) }
         }
+        return found ?? property.members(values[property.name] as Any)
     }
 
     /// Reads, and stops the program if what was read is no value because the row has gone or could not be read.
@@ -244,34 +260,36 @@ class ModelState: GlancedObject {
     // MARK: - Writing
 
     final func setAttribute(_ property: ModelProperty, _ newValue: Any) {
-        guard let object, let modelContext else {
-            let inMemory = writableInMemory
-            inMemory.values[property.name] = newValue
-            inMemory.unloaded.remove(property.name)
-            return
-        }
-        modelContext.change(self, object) { object.setValue(stored(newValue, property), forKey: property.name) }
+        if change({ object, _ in object.setValue(stored(newValue, property), forKey: property.name) }) { return }
+        let inMemory = writableInMemory
+        inMemory.values[property.name] = newValue
+        inMemory.unloaded.remove(property.name)
     }
 
     final func setRelated(_ property: ModelProperty, _ newValue: (any PersistentModel)?) {
-        guard let object, let modelContext else {
-            writableInMemory.values[property.name] = newValue
-            return
+        let isDone = change { object, context in
+            object.setValue(newValue.map { context.adopt($0) }, forKey: property.name)
         }
-        modelContext.change(self, object) {
-            object.setValue(newValue.map { modelContext.adopt($0) }, forKey: property.name)
-        }
+        if !isDone { writableInMemory.values[property.name] = newValue }
     }
 
     final func setMembers(_ property: ModelProperty, _ newValue: Any) {
-        guard let object, let modelContext else {
-            writableInMemory.values[property.name] = newValue
-            return
-        }
-        modelContext.change(self, object) {
-            let members = property.members(newValue).map { modelContext.adopt($0) }
+        let isDone = change { object, context in
+            let members = property.members(newValue).map { context.adopt($0) }
             object.setValue(Set(members), forKey: property.name)
         }
+        if !isDone { writableInMemory.values[property.name] = newValue }
+    }
+
+    /// Changes the object.
+    ///
+    /// - Returns: Whether a context has the object.
+    private final func change(_ body: (NSManagedObject, ModelContext) -> Void) -> Bool {
+        // When the scope is free, the object may have left the context.
+        while let modelContext {
+            if modelContext.change(self, { body($0, modelContext) }) { return true }
+        }
+        return false
     }
 
     private final func stored(_ value: Any, _ property: ModelProperty) -> Any? {
@@ -288,7 +306,7 @@ class ModelState: GlancedObject {
     }
 }
 
-/// What a model object has that is in no context, or was in none.
+/// The state of a model object that is in no context, or was in none.
 private final class ValuesInMemory {
     var values: [String: Any] = [:]
     var temporaryIdentifier: PersistentIdentifier?
@@ -303,9 +321,9 @@ private final class ValuesInMemory {
 
 /// The values of an object of a model class.
 final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
-    init(for modelType: Model.Type) { super.init(ModelRecord.of(Model.self)) }
+    init(for modelType: Model.Type) { super.init(Model.record) }
 
-    override init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
+    required init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
         super.init(record, object: object, managed: managed)
     }
 

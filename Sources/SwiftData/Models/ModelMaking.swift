@@ -4,7 +4,14 @@ import Foundation
 ///
 /// `init(backingData:)` first makes a backing and puts the initial values of the properties into it, as every initialiser
 /// of the class does. Instead it gets the backing that it is going to have, which takes no values meanwhile.
-enum ModelMaking {
+struct ModelMaking {
+    /// The class of the object.
+    private let type: ObjectIdentifier
+    /// The backing, which lives until the object is made.
+    private let backing: Unmanaged<ModelState>
+    /// The form of the backing as a value of its protocol.
+    private let form: BackingForm
+
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
         let status = pthread_key_create(&key, nil)
@@ -13,24 +20,70 @@ enum ModelMaking {
     }()
 
     /// Makes a model object, whose values are in a backing.
-    static func make<Model: PersistentModel>(_ backing: ModelBacking<Model>) -> Model {
+    ///
+    /// - Parameters:
+    ///   - type: The class of the object.
+    ///   - backing: The backing, which has the class of the form.
+    ///   - form: The form of the backing.
+    /// - Returns: The object.
+    static func make<Model: PersistentModel>(_ type: Model.Type, on backing: ModelState, as form: BackingForm) -> Model
+    {
+        let key = key
         let outer = pthread_getspecific(key)
-        pthread_setspecific(key, Unmanaged.passUnretained(backing).toOpaque())
         backing.isBeingMade = true
         defer {
             backing.isBeingMade = false
             pthread_setspecific(key, outer)
         }
-        return Model(backingData: backing)
+        var making = ModelMaking(type: ObjectIdentifier(type), backing: .passUnretained(backing), form: form)
+        return withUnsafeMutablePointer(to: &making) { making in
+            pthread_setspecific(key, making)
+            return Model(backingData: form.data(backing))
+        }
     }
 
     /// The backing of the object that is being made, for the first call, if it has a class.
-    static func backing<Model: PersistentModel>(of type: Model.Type) -> ModelBacking<Model>? {
+    static func data<Model: PersistentModel>(of type: Model.Type) -> (any BackingData<Model>)? {
+        let key = key
         guard let current = pthread_getspecific(key) else { return nil }
-        let state = Unmanaged<ModelState>.fromOpaque(current).takeUnretainedValue()
-        guard let backing = state as? ModelBacking<Model> else { return nil }
+        let making = current.assumingMemoryBound(to: ModelMaking.self).pointee
+        guard making.type == ObjectIdentifier(type) else { return nil }
         // Initial values may be other objects, which need a backing each.
         pthread_setspecific(key, nil)
-        return backing
+        return making.form.data(making.backing.takeUnretainedValue())
+    }
+
+    /// The same for code that needs to have the type of the backing.
+    static func backing<Model: PersistentModel>(of type: Model.Type) -> ModelBacking<Model>? {
+        data(of: type) as? ModelBacking<Model>
+    }
+}
+
+/// The class of the backings of a model class, and how it conforms to `BackingData`.
+///
+/// The runtime looks both up each time when a function that is generic over the model class makes a backing. So a record
+/// keeps them.
+struct BackingForm {
+    /// The class of the backings.
+    let type: ModelState.Type
+    private let metadata: UnsafeRawPointer
+    private let conformance: UnsafeRawPointer
+
+    init<Model: PersistentModel>(for model: Model.Type) {
+        type = ModelBacking<Model>.self
+        let type: any BackingData<Model>.Type = ModelBacking<Model>.self
+        // The value of a type that conforms to a protocol is the type and its table for the protocol. Without `as` the
+        // argument would be the type alone.
+        let words = unsafeBitCast(type as any BackingData<Model>.Type, to: (UnsafeRawPointer, UnsafeRawPointer).self)
+        (metadata, conformance) = words
+    }
+
+    /// A backing of this form as a value of its protocol: three words for the value, the type, and the table.
+    @inline(__always)
+    func data<Model: PersistentModel>(_ backing: ModelState) -> any BackingData<Model> {
+        // The cast counts a reference to the backing.
+        defer { withExtendedLifetime(backing) {} }
+        let value = UnsafeRawPointer(Unmanaged.passUnretained(backing).toOpaque())
+        return unsafeBitCast((value, 0, 0, metadata, conformance), to: (any BackingData<Model>).self)
     }
 }

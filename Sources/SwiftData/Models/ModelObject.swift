@@ -1,8 +1,56 @@
 import CoreData
+import Foundation
 
 /// The managed object of a model object.
 final class ModelObject: NSManagedObject {
+    /// The place of the model object, which an unowned reference keeps from being used for something else.
+    private var place: UnsafeRawPointer?
+    /// The model object, if the functions of the runtime cannot be found.
+    private weak var weakModel: AnyObject?
+
     /// The model object, which lives as long as the program or an unsaved change holds it; used inside the scope of the
     /// context.
-    weak var model: AnyObject?
+    ///
+    /// It is not a `weak` property: the first weak reference to an object makes a table beside it, which takes 48 bytes,
+    /// and from then on each count of a reference goes by the table.
+    var model: AnyObject? {
+        get {
+            guard let runtime = UnownedReferences.shared else { return weakModel }
+            // The last reference may end on another thread at the same time; then there is no object any more.
+            guard let place, let object = runtime.tryRetain(place) else { return nil }
+            return Unmanaged<AnyObject>.fromOpaque(object).takeRetainedValue()
+        }
+        set {
+            guard let runtime = UnownedReferences.shared else { return weakModel = newValue }
+            let former = place
+            place = newValue.map { UnsafeRawPointer(Unmanaged.passUnretained($0).toOpaque()) }
+            if let place { _ = runtime.retain(place) }
+            if let former { runtime.release(former) }
+        }
+    }
+
+    deinit {
+        if let place { UnownedReferences.shared?.release(place) }
+    }
+}
+
+/// Functions of the Swift runtime, which the compiler calls for `unowned` properties.
+///
+/// Reading an `unowned` property stops the program if the object has ended, and no property gives nil without a table.
+private struct UnownedReferences: Sendable {
+    let tryRetain: @convention(c) (UnsafeRawPointer) -> UnsafeRawPointer?
+    let retain: @convention(c) (UnsafeRawPointer) -> UnsafeRawPointer?
+    let release: @convention(c) (UnsafeRawPointer) -> Void
+
+    /// The functions; `nil` if the program does not export them, as when the runtime is a part of it.
+    static let shared: UnownedReferences? = {
+        guard let tryRetain = dlsym(nil, "swift_tryRetain"), let retain = dlsym(nil, "swift_unownedRetain"),
+            let release = dlsym(nil, "swift_unownedRelease")
+        else { return nil }
+        return UnownedReferences(
+            tryRetain: unsafeBitCast(tryRetain, to: (@convention(c) (UnsafeRawPointer) -> UnsafeRawPointer?).self),
+            retain: unsafeBitCast(retain, to: (@convention(c) (UnsafeRawPointer) -> UnsafeRawPointer?).self),
+            release: unsafeBitCast(release, to: (@convention(c) (UnsafeRawPointer) -> Void).self)
+        )
+    }()
 }

@@ -20,10 +20,29 @@ extension KeyPath: ObservedKeyPath where Root: PersistentModel {
 private struct ObservedProperties: @unchecked Sendable {
     // @unchecked Sendable: immutable; key paths of properties capture nothing.
 
-    /// A property, and the place of the registrar in the objects.
+    /// The place of the observers in the objects of a class.
+    enum Place {
+        /// Observers as the macro writes them.
+        case observers(offset: Int)
+        /// A registrar as it is written by hand.
+        case registrar(offset: Int)
+
+        /// The registrar of an object; `nil` if it was never observed.
+        func registrar(of model: AnyObject) -> ObservationRegistrar? {
+            let object = Unmanaged.passUnretained(model).toOpaque()
+            switch self {
+            case .observers(let offset):
+                return (object + offset).assumingMemoryBound(to: _ModelObservers.self).pointee.registrarIfMade
+            case .registrar(let offset):
+                return (object + offset).assumingMemoryBound(to: ObservationRegistrar.self).pointee
+            }
+        }
+    }
+
+    /// A property, and the place of its observers.
     struct Property {
         let keyPath: any ObservedKeyPath
-        let registrar: Int
+        let place: Place
     }
 
     private let byName: [String: Property]
@@ -44,21 +63,25 @@ private struct ObservedProperties: @unchecked Sendable {
             // The accessors of an inherited property use the key path and the registrar of the class that declares it.
             let owner = record.owner(of: property)
             let declared = owner.ownProperties.first { $0.name == property.name } ?? property
-            guard let keyPath = declared.keyPath as? any ObservedKeyPath, let place = Self.registrar(in: owner.type)
+            guard let keyPath = declared.keyPath as? any ObservedKeyPath, let place = Self.place(in: owner.type)
             else { continue }
-            byName[property.name] = Property(keyPath: keyPath, registrar: place)
+            byName[property.name] = Property(keyPath: keyPath, place: place)
         }
         self.byName = byName
     }
 
-    /// The place of the registrar that the macro has put into a class, or into its superclass.
+    /// The place of the observers that the macro has put into a class, or into its superclass.
     ///
-    /// It is private there, so it is found by reflection.
-    private static func registrar(in type: Any.Type) -> Int? {
-        var place: Int?
-        _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { _, offset, fieldType, _ in
+    /// They are private there, so they are found by reflection.
+    private static func place(in type: Any.Type) -> Place? {
+        var place: Place?
+        _ = _forEachField(of: type, options: _EachFieldOptions(rawValue: 1)) { name, offset, fieldType, _ in
             // Fields of a subclass come after those of its superclass.
-            if fieldType == ObservationRegistrar.self { place = offset }
+            if String(cString: name) == "_$observers" {
+                place = .observers(offset: offset)
+            } else if fieldType == ObservationRegistrar.self {
+                place = .registrar(offset: offset)
+            }
             return true
         }
         return place
@@ -72,9 +95,8 @@ extension PersistentModel {
     func announceChanges(of names: [String]) {
         let properties = ObservedProperties.of(Self.record)
         for name in names {
-            guard let property = properties[name] else { continue }
-            let place = Unmanaged.passUnretained(self).toOpaque() + property.registrar
-            property.keyPath.announce(self, place.assumingMemoryBound(to: ObservationRegistrar.self).pointee)
+            guard let property = properties[name], let registrar = property.place.registrar(of: self) else { continue }
+            property.keyPath.announce(self, registrar)
         }
     }
 }

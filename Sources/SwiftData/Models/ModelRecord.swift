@@ -65,7 +65,7 @@ final class ModelRecord: @unchecked Sendable {
     let constraints: [[String]]
     let indices: [[String]]
     /// Makes a model object of a managed object.
-    let make: (NSManagedObject, ManagedContext, ModelRecord) -> any PersistentModel
+    let make: (NSManagedObject, ManagedContext, ModelRecord) -> AnyObject
     /// An object of the class as a model object.
     let asModel: (AnyObject) -> any PersistentModel
     private let byKeyPath: [AnyKeyPath: Int]
@@ -93,7 +93,8 @@ final class ModelRecord: @unchecked Sendable {
 
     private init<Model: PersistentModel>(_ type: Model.Type) {
         self.type = type
-        make = { ModelMaking.make(ModelBacking<Model>($2, object: $0, managed: $1)) }
+        let form = BackingForm(for: type)
+        make = { ModelMaking.make(type, on: form.type.init($2, object: $0, managed: $1), as: form) }
         asModel = { unsafeDowncast($0, to: Model.self) }
         entityName = String(describing: type)
         superrecord = (_getSuperclass(type) as? any PersistentModel.Type).map { ModelRecord.of($0) }

@@ -83,9 +83,19 @@ extension PersistentModel {
         ModelMaking.backing(of: P.self) ?? ModelBacking<P>(for: P.self)
     }
 
+    /// Makes the values that ``Model()`` gives to an object first: those of the managed object of which it is made, or
+    /// new ones.
+    ///
+    /// - Returns: A backing.
+    @_documentation(visibility: internal)
+    public static func _makeBackingData() -> any BackingData<Self> {
+        ModelMaking.data(of: Self.self) ?? ModelBacking<Self>(for: Self.self)
+    }
+
     /// The backing in the form that contexts use.
     var backing: ModelState {
-        guard let backing = persistentBackingData as? ModelState else {
+        // The link needs no cast.
+        guard let backing = persistentBackingData._link.state else {
             fatalError("SwiftData: \(Self.self) has a backing that was not made by this library.")
         }
         return backing

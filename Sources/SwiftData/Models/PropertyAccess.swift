@@ -158,7 +158,13 @@ extension PersistentModel {
         by link: _ModelLink,
         _ keep: (_ModelLink) -> Void
     ) -> Value? {
-        if let found = link.state?.related(at: place) { return found.flatMap { $0 as? Value } }
+        switch link.state?.related(at: place) {
+        case .found(let model):
+            // Usually it is of exactly this class, so that no cast is needed.
+            return type(of: model) == Value.self ? unsafeDowncast(model, to: Value.self) : model as? Value
+        case .absent: return nil
+        case .unknown, nil: break
+        }
         let data = persistentBackingData
         if let state = data as? ModelState { keep(_ModelLink(state)) }
         return data.getValue(forKey: key())

@@ -140,6 +140,13 @@ final class Run: Sendable {
 
     var storeURL: URL { folder.appendingPathComponent("store.sqlite") }
 
+    /// The place of the run's store, for a scenario that opens it in another way than by ``open(_:at:)``.
+    var placeOfStore: URL {
+        let place = kind.place(storeURL)
+        places.withLock { _ = $0.insert(place) }
+        return place
+    }
+
     /// Returns a new coordinator with the run's store.
     ///
     /// Unless the store is in memory, several coordinators may share it.

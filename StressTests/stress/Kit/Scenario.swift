@@ -65,7 +65,7 @@ extension Scenario {
 let allScenarios: [any Scenario.Type] = [
     Bank.self, Ring.self, Append.self, Anomalies.self, Interleave.self, Nested.self, Converge.self,
     SocietyScenario.self, Deadlock.self, Cancel.self, Batch.self, Answers.self, Replica.self, Mixed.self,
-    Crash.self, PowerLoss.self, Processes.self, Jobs.self, Soak.self, Hostile.self, IOFault.self,
+    Crash.self, PowerLoss.self, Processes.self, Jobs.self, ModelScenario.self, Soak.self, Hostile.self, IOFault.self,
 ]
 
 /// An option of a scenario, a whole number.

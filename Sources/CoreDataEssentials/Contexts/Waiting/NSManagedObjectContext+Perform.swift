@@ -102,8 +102,12 @@ extension NSManagedObjectContext {
         wait(as: .call) { failingWithReads { watchingReads(block) } }
     }
 
-    /// Runs a short block inside the scope, as ``performAndWait(_:)-(()->T)`` does, and without the queue if nobody else
-    /// is in the scope and no block waits for its turn.
+    /// Runs a short block inside the scope, as ``performAndWait(_:)-(()->T)`` does, and without the queue if the scope is
+    /// free and no block waits for its turn.
+    ///
+    /// Otherwise the block waits for its turn on the queue. So it waits as ``performAndWait(_:)-(()->T)`` does: contexts
+    /// that wait for each other in a ring stop the program with a message that names them. If a block of the context waits
+    /// for this thread in another way, such as by a semaphore, then both wait forever.
     package final func performAtOnce<T>(_ block: () -> T) -> T {
         if isInScope { return block() }
         guard SlowOperationLog.submission(to: self) == nil, let gate, gate.enterAhead() else {

@@ -31,12 +31,12 @@ package final class ScopeGate: Sendable {
     private let state = Locked(State())
     /// The number of blocks that were submitted and have not ended.
     private let blocks = Atomic<Int>(0)
-    /// Who is in the scope: nobody (0), a block or a visitor (1), or a glance (2).
+    /// The occupant of the scope: none (0), a block or a visitor (1), or a glance (2).
     private let occupant = Atomic<UInt32>(0)
 
     // MARK: - Glances
 
-    /// Enters for a glance, if nobody is in the scope and no block waits for its turn.
+    /// Enters for a glance, if the scope is free and no block waits for its turn.
     ///
     /// The caller leaves at once, and neither waits nor runs code of the program in between.
     ///
