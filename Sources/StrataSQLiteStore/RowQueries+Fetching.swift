@@ -80,12 +80,7 @@ extension RowQueries {
         let shape =
             plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
             ?? shape(entity, isDeep: isDeep)
-        let fetch = try statement(
-            plan,
-            entity,
-            select: "SELECT \(shape.plan.columns)",
-            whole: shape.selectAll
-        )
+        let fetch = try wholeRows(plan, entity, shape, isDeep: isDeep)
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
         return RowStatement(
@@ -95,6 +90,25 @@ extension RowQueries {
             offset: connection.note.versionOffset,
             skipped: plan.skipped?.keys
         )
+    }
+
+    /// The statement for whole rows; that of an earlier fetch with the same shape, if there was one.
+    private func wholeRows(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        _ shape: RowShape,
+        isDeep: Bool
+    ) throws -> FetchStatement {
+        func compiled() throws -> FetchStatement {
+            try statement(plan, entity, select: "SELECT \(shape.plan.columns)", whole: shape.selectAll)
+        }
+        guard let form = FetchShape(plan, isDeep: isDeep) else { return try compiled() }
+        if let sql = texts.text(of: form) {
+            return FetchStatement(sql: sql, bindings: form.bindings, limit: plan.limit, offset: plan.offset)
+        }
+        let made = try compiled()
+        texts.keep(made, for: form)
+        return made
     }
 
     /// The references of the rows that a fetch returns.

@@ -17,6 +17,8 @@ final class RowQueries: Sendable {
     private let modelNumbers: [Int]
     /// The statements by the entity's number in the store, and by to-many relationship.
     private let membersStatements: [[SQL?]]
+    /// The statements of simple fetches of whole rows.
+    let texts = FetchTexts()
 
     init(_ mapping: SQLMapping, external: ExternalData, url: URL?) {
         self.mapping = mapping

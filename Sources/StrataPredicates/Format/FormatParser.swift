@@ -176,12 +176,12 @@ struct FormatParser {
         }
     }
 
-    private static let operatorSymbols: [String: NSComparisonPredicate.Operator] = [
+    static let operatorSymbols: [String: NSComparisonPredicate.Operator] = [
         "=": .equalTo, "==": .equalTo, "!=": .notEqualTo, "<>": .notEqualTo, "<": .lessThan, ">": .greaterThan,
         "<=": .lessThanOrEqualTo, "=<": .lessThanOrEqualTo, ">=": .greaterThanOrEqualTo, "=>": .greaterThanOrEqualTo,
     ]
 
-    private static let operatorWords: [String: NSComparisonPredicate.Operator] = [
+    static let operatorWords: [String: NSComparisonPredicate.Operator] = [
         "BETWEEN": .between, "IN": .in, "CONTAINS": .contains, "BEGINSWITH": .beginsWith, "ENDSWITH": .endsWith,
         "LIKE": .like, "MATCHES": .matches,
     ]

@@ -47,7 +47,7 @@ extension FormatPredicateFactory where Self: NSPredicate {
     private init(trusted text: String, arguments: [Any?]) {
         do {
             // The same is true here.
-            self = try FormatParser.predicate(text, arguments: arguments) as! Self
+            self = try FormatTemplates.predicate(text, arguments) as! Self
         } catch {
             fatalError("\(error)")
         }

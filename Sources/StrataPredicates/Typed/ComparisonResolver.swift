@@ -7,6 +7,7 @@ enum ComparisonResolver {
         guard comparison.predicateOperatorType != .customSelector else {
             throw resolver.failure(.unsupported, "A comparison by a method cannot be evaluated by a store.")
         }
+        if let condition = simple(comparison, resolver.root) { return condition }
         let left = try resolver.operand(comparison.leftExpression)
         let right = try resolver.operand(comparison.rightExpression)
         let pair = OperandPair(comparison: comparison, right: right, resolver: resolver)
@@ -36,6 +37,50 @@ enum ComparisonResolver {
                 keyPath: comparison.leftExpression.description
             )
         }
+    }
+}
+
+extension ComparisonResolver {
+    /// Resolves an attribute that is compared with a value of its type, the most frequent comparison.
+    ///
+    /// The result is that of the other steps, which are for all comparisons. It is `nil` for any other comparison.
+    private static func simple(_ comparison: NSComparisonPredicate, _ schema: any PredicateSchema)
+        -> ResolvedCondition?
+    {
+        let sign: ResolvedComparison.Operator
+        switch comparison.predicateOperatorType {
+        case .equalTo, .notEqualTo: sign = .equal
+        case .lessThan: sign = .less
+        case .lessThanOrEqualTo: sign = .lessOrEqual
+        case .greaterThan: sign = .greater
+        case .greaterThanOrEqualTo: sign = .greaterOrEqual
+        default: return nil
+        }
+        guard comparison.comparisonPredicateModifier == .direct,
+            case .keyPath(let key) = comparison.leftExpression.kind, key != "self", key != "SELF", key != "objectID",
+            !key.utf8.contains(UInt8(ascii: ".")),
+            case .constant(let any?) = comparison.rightExpression.kind,
+            case .attribute(let attribute)? = schema.predicateProperty(named: key),
+            let value = PredicateValue(scalar: any)
+        else { return nil }
+        var folding: StringFolding = []
+        switch (attribute.type, value) {
+        case (.bool, .int), (.integer, .int), (.double, .int), (.date, .date): break
+        case (.bool, .double(let number)), (.integer, .double(let number)), (.double, .double(let number)):
+            if number.isNaN { return nil }
+        case (.string, .string), (.uri, .string): folding = StringFolding(comparison.options)
+        default: return nil
+        }
+        if value.isNull { return nil }
+        let condition = ResolvedCondition.comparison(
+            ResolvedComparison(
+                left: .attribute(ResolvedPath(variable: 0), attribute),
+                operator: sign,
+                right: .constant(value),
+                folding: folding
+            )
+        )
+        return comparison.predicateOperatorType == .notEqualTo ? condition.negated : condition
     }
 }
 

@@ -1,6 +1,53 @@
 import CoreData
 
 extension FrameworkSide {
+    // MARK: - W4f, W24
+
+    static func requestOne(_ stack: Stack, scale: Scale) throws -> Sample {
+        var generator = SeededGenerator(seed: 4)
+        let prices = (0..<scale.lookups).map { _ in
+            VenueSample(Int.random(in: 0..<scale.venues, using: &generator), scale: scale).price
+        }
+        let context = stack.context
+        return try context.performAndWait {
+            try Sample.measuring {
+                var checksum = 0
+                for price in prices {
+                    let request = NSFetchRequest<Venue>(entityName: "Venue")
+                    request.predicate = NSPredicate(format: "price == %d", Int(price))
+                    request.fetchLimit = 1
+                    guard let venue = try context.fetch(request).first else { throw BenchError("no price \(price)") }
+                    checksum &+= Int(venue.price)
+                }
+                return checksum
+            }
+        }
+    }
+
+    /// The values are above those of all rows, so that each search is in vain.
+    static func findOrInsert(_ stack: Stack) throws -> Sample {
+        let context = stack.context
+        return try context.performAndWait {
+            try Sample.measuring {
+                var checksum = 0
+                for number in 0..<Scale.searches {
+                    let request = NSFetchRequest<Venue>(entityName: "Venue")
+                    request.predicate = NSPredicate(format: "price == %d", 0x4000 + number)
+                    request.fetchLimit = 1
+                    if let venue = try context.fetch(request).first { throw BenchError("there is \(venue)") }
+                    let venue = Venue(context: context)
+                    venue.name = "Venue \(number)"
+                    venue.price = Int16(0x4000 + number)
+                    venue.distance = 0
+                    venue.createdAt = Date(timeIntervalSinceReferenceDate: 0)
+                    venue.favorite = false
+                    checksum &+= Int(venue.price)
+                }
+                return checksum
+            }
+        }
+    }
+
     // MARK: - W5, W12, W13
 
     static func traverse(_ stack: Stack) throws -> Sample {

@@ -53,6 +53,8 @@ enum FrameworkSide: Side {
         switch workload {
         case .query: try query(stack)
         case .lookUp: try lookUp(stack, scale: scale)
+        case .requestOne: try requestOne(stack, scale: scale)
+        case .findOrInsert: try findOrInsert(stack)
         case .change: try change(stack, scale: scale)
         case .traverse: try traverse(stack)
         case .queryOverChanges: try queryOverChanges(stack, scale: scale)

@@ -5,11 +5,13 @@ enum Workload: String, CaseIterable {
     case readEverything = "W2"
     case query = "W3"
     case lookUp = "W4"
+    case requestOne = "W4f"
     case traverse = "W5"
     case change = "W6"
     case childSave = "W14"
     case mergeSave = "W15"
     case queryOverChanges = "W12"
+    case findOrInsert = "W24"
     case firstBatch = "W13"
     case openContext = "W16"
     case readProperties = "read"
@@ -40,8 +42,10 @@ enum Workload: String, CaseIterable {
         case .readEverything: "fetch all rows, read every property"
         case .query: "predicate, order and limit 100, 1,000 times"
         case .lookUp: "1,000 lookups by ID in random order"
+        case .requestOne: "1,000 requests for one object by an indexed attribute"
         case .traverse: "the name of each row's to-one, prefetched"
         case .queryOverChanges: "W3 with 1,000 rows changed and not saved"
+        case .findOrInsert: "2,000 times: look for a row by an indexed value, then insert it; nothing is saved"
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
         case .change: "load, change and save 10,000 rows"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
@@ -75,6 +79,8 @@ enum Workload: String, CaseIterable {
         case .insertInBatches: .ratio(1.5)
         case .readEverything, .query, .traverse: .ratio(1.5)
         case .lookUp: .ratio(2)
+        case .requestOne: .ratio(3)
+        case .findOrInsert: .each(nanoseconds: 100_000)
         case .change: .ratio(3)
         case .childSave: .ratio(1.2)
         // Twice what W3 may take.
@@ -112,8 +118,8 @@ extension Workload {
     /// Whether the work saves, on either side.
     var saves: Bool {
         switch self {
-        case .readEverything, .query, .lookUp, .traverse, .queryOverChanges, .firstBatch, .openContext, .readProperties,
-            .writeProperties, .aggregate:
+        case .readEverything, .query, .lookUp, .requestOne, .traverse, .queryOverChanges, .findOrInsert, .firstBatch,
+            .openContext, .readProperties, .writeProperties, .aggregate:
             false
         default: true
         }
@@ -122,7 +128,8 @@ extension Workload {
     /// Whether the work can be done a second time on the same connection, which has read everything by then.
     var canBeRepeated: Bool {
         switch self {
-        case .readEverything, .query, .lookUp, .traverse, .change, .firstBatch, .openContext, .aggregate: true
+        case .readEverything, .query, .lookUp, .requestOne, .traverse, .change, .firstBatch, .openContext, .aggregate:
+            true
         default: false
         }
     }
@@ -170,6 +177,8 @@ struct Scale {
     static let queries = 1000
     static let queryLimit = 100
     var pendingChanges: Int { min(1000, venues) }
+    /// How often a row is looked for before it is inserted.
+    static let searches = 2000
     static let batchSize = 100
     var changes: Int { min(10_000, venues) }
     static let venuesPerBatch = 100
@@ -190,6 +199,7 @@ struct Scale {
     func operations(of workload: Workload) -> Int? {
         switch workload {
         case .openContext: lookups
+        case .findOrInsert: Self.searches
         case .mergeSave: changes * Self.mergingContexts
         case .remoteChange: Self.remoteChanges
         case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne: jobs

@@ -10,6 +10,54 @@ extension RawSide {
         }
     }
 
+    // MARK: - W4f, W24
+
+    static func requestOne(_ database: RawDatabase, scale: Scale) throws -> Sample {
+        var generator = SeededGenerator(seed: 4)
+        let prices = (0..<scale.lookups).map { _ in
+            VenueSample(Int.random(in: 0..<scale.venues, using: &generator), scale: scale).price
+        }
+        return try Sample.measuring {
+            let statement = try database.prepare("SELECT \(columns) FROM venue WHERE price = ? ORDER BY id LIMIT 1")
+            var checksum = 0
+            for price in prices {
+                statement.bind(Int64(price), at: 1)
+                guard try statement.step() else { throw BenchError("no price \(price)") }
+                checksum &+= Int(venue(from: statement).price)
+                statement.reset()
+            }
+            return checksum
+        }
+    }
+
+    /// As the framework, this side keeps what is new in memory, and finds it there by its value.
+    static func findOrInsert(_ database: RawDatabase) throws -> Sample {
+        var inserted: [Int16: Venue] = [:]
+        return try Sample.measuring {
+            let statement = try database.prepare("SELECT \(columns) FROM venue WHERE price = ? ORDER BY id LIMIT 1")
+            var checksum = 0
+            for number in 0..<Scale.searches {
+                let price = Int16(0x4000 + number)
+                statement.bind(Int64(price), at: 1)
+                let isThere = try statement.step() || inserted[price] != nil
+                statement.reset()
+                guard !isThere else { throw BenchError("there is a venue for \(price)") }
+                inserted[price] = Venue(
+                    id: 0,
+                    version: 1,
+                    name: "Venue \(number)",
+                    price: price,
+                    distance: 0,
+                    createdAt: Date(timeIntervalSinceReferenceDate: 0),
+                    isFavorite: false,
+                    city: 0
+                )
+                checksum &+= Int(price)
+            }
+            return checksum
+        }
+    }
+
     // MARK: - W5, W13
 
     static func traverse(_ database: RawDatabase) throws -> Sample {

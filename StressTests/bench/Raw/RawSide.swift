@@ -101,6 +101,8 @@ enum RawSide: Side {
         // The raw side has no notion of a change that is not saved.
         case .query, .queryOverChanges: try query(database)
         case .lookUp, .openContext: try lookUp(database, scale: scale)
+        case .requestOne: try requestOne(database, scale: scale)
+        case .findOrInsert: try findOrInsert(database)
         case .traverse: try traverse(database)
         case .firstBatch: try readFirstBatch(database)
         case .change: try change(database, scale: scale)
