@@ -265,7 +265,7 @@ stress-quick: system-packages
 
 # The scenarios that know PostgreSQL, beside a private server. `anomalies` takes as long as all orders of its steps take, some 20 seconds.
 SECONDS ?= 5
-ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch answers replica processes crash jobs --store postgresql
+ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch answers replica processes crash jobs models --store postgresql
 stress-postgresql: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product stress
 	Tests/postgresql-server.sh run .build/debug/stress $(filter-out jobs,$(ON_POSTGRESQL)) --seed random --seconds $(SECONDS) --floor 1 $(STRESS_ARGS)

@@ -47,7 +47,7 @@ final class Shipper {
             worker.tally.count("steps")
             steps += 1
             if steps % 40 == 0 { try checkAll() }
-            if steps % 400 == 0 { try renew() }
+            if steps % 150 == 0 { try renew() }
         }
         worker.beat("the last save")
         try save()
