@@ -28,7 +28,7 @@ final class PairWorld: @unchecked Sendable {
         context.undoManager = UndoManager()
         other = stack.context("B")
         other.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
-        item = NSManagedObject()
+        item = NSManagedObject(entity: try require(Self.model.entitiesByName["Item"]), insertInto: nil)
     }
 
     static let model: NSManagedObjectModel = {
