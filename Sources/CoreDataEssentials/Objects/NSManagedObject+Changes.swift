@@ -32,7 +32,6 @@ extension NSManagedObject {
 
     /// The row to write to, without marking the object: for primitive values, and for objects that are never saved.
     final func quietRow(_ slot: Int = -1) -> Row {
-        outdateInIndex()
         if !flags.isDisjoint(with: .slowRead) {
             let wasFault = flags.contains(.fault)
             prepareToRead(slot)
@@ -86,16 +85,6 @@ extension NSManagedObject {
         let row = writableRow(slot.index)
         extras?.setDecoded(nil, slot.index, in: row)
         row.take(slot, from: other)
-    }
-
-    /// Lets the context's index of pending changes look at the object again.
-    ///
-    /// A write in place needs no such call: an object in the index lacks the flag `writable`, so that its next write
-    /// takes the slow path.
-    final func outdateInIndex() {
-        guard flags.contains(.indexed) else { return }
-        flags.remove(.indexed)
-        unmanagedContext?._withUnsafeGuaranteedRef { $0.changeTracker.index.outdate(self) }
     }
 
     /// Marks the object as changed, in the context and in the current event.
@@ -258,7 +247,6 @@ extension NSManagedObject {
 
     /// Marks the object as saved: a save has written it, so its values are now the stored ones.
     final func commit() {
-        outdateInIndex()
         flags.remove([.ownsRow, .inserted, .updated, .conflictDetection, .writable])
         guard let extras else { return }
         extras.base = nil
@@ -271,7 +259,6 @@ extension NSManagedObject {
 
     /// Drops all changes: the object shows its last fetched or saved values again.
     final func discardChanges() {
-        outdateInIndex()
         noteValues()
         if flags.contains(.ownsRow), let base = extras?.base {
             current = base

@@ -18,7 +18,7 @@ extension RawSide {
             VenueSample(Int.random(in: 0..<scale.venues, using: &generator), scale: scale).price
         }
         return try Sample.measuring {
-            let statement = try database.prepare("SELECT \(columns) FROM venue WHERE price = ? ORDER BY id LIMIT 1")
+            let statement = try database.prepare("SELECT \(columns) FROM venue WHERE price = ? LIMIT 1")
             var checksum = 0
             for price in prices {
                 statement.bind(Int64(price), at: 1)
@@ -34,7 +34,7 @@ extension RawSide {
     static func findOrInsert(_ database: RawDatabase) throws -> Sample {
         var inserted: [Int16: Venue] = [:]
         return try Sample.measuring {
-            let statement = try database.prepare("SELECT \(columns) FROM venue WHERE price = ? ORDER BY id LIMIT 1")
+            let statement = try database.prepare("SELECT \(columns) FROM venue WHERE price = ? LIMIT 1")
             var checksum = 0
             for number in 0..<Scale.searches {
                 let price = Int16(0x4000 + number)

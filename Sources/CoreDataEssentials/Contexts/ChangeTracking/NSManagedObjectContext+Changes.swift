@@ -69,7 +69,6 @@ extension NSManagedObjectContext {
                 "CoreData: the store \(store.url?.placeName ?? store.type) cannot hold entity \(object.entity.name ?? "")."
             )
         }
-        object.outdateInIndex()
         object.storeIndex = Int32(open.index)
     }
 
@@ -130,7 +129,6 @@ extension NSManagedObjectContext {
     /// Notes a change that objects-did-change will report.
     final func addToEvent(_ object: NSManagedObject, as flag: ObjectFlags) {
         downward.countStateChange()
-        object.outdateInIndex()
         object.flags.insert(flag)
         if changeTracker.addToEvent(object) { scheduleEndOfEvent() }
     }
@@ -146,7 +144,6 @@ extension NSManagedObjectContext {
     @inline(__always)
     final func list(_ object: NSManagedObject) {
         downward.countStateChange()
-        if object.flags.contains(.indexed) { object.outdateInIndex() }
         if changeTracker.addToSaveAndEvent(object) { scheduleEndOfEvent() }
     }
 

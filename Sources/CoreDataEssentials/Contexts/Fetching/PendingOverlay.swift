@@ -1,5 +1,4 @@
 import Foundation
-import StrataLocks
 import StrataPredicates
 import StrataRows
 
@@ -11,10 +10,16 @@ struct PendingOverlay {
     private let context: NSManagedObjectContext
     /// Reads the objects that have to be looked at.
     private let reader: ObjectReader
-    /// The new and changed objects of the entity, without deleted ones, and without some that do not match.
+    /// The new and changed objects of the entity, without deleted ones.
     private var present: [NSManagedObject] = []
-    /// The changed and deleted objects; the store's values for them do not count.
-    private var hidden = HiddenChanges()
+    /// The keys of the changed and deleted objects, by the index of their store.
+    ///
+    /// The store's values for these objects do not count.
+    private var hidden: [KeySet] = []
+    /// The keys of hidden objects that only the parent has so far.
+    private var hiddenUnsaved = KeySet()
+    /// The number of stored objects that may be missing from the store's answer.
+    private(set) var changedCount = 0
     /// Whether a change in another entity may change the result; then every object is looked at in memory.
     private(set) var mustEvaluateAll = false
 
@@ -38,29 +43,31 @@ struct PendingOverlay {
         self.plan = plan
         reader = ObjectReader(quiet)
         let related = plan.relatedRootNumbers
-        if let answer = context.pendingAnswer(for: plan, related: related) {
-            hidden = answer.hidden
-            present = answer.candidates.filter { affected?.hold($0, of: context) ?? true }
-        } else {
-            lookAtEach(related, affected)
-        }
-        guard !present.isEmpty || hidden.count > 0 || mustEvaluateAll else { return nil }
-    }
-
-    /// Looks at each pending change.
-    private mutating func lookAtEach(_ related: Set<Int>, _ affected: [OpenStore]?) {
+        var mayChangeOthers = false
         var isMine: (number: Int, answer: Bool) = (0, false)
         for object in context.changeTracker.objects where object.hasChanges {
             let number = object.layout.number
             if number != isMine.number { isMine = (number, plan.entityNumbers.contains(number)) }
             if isMine.answer, affected?.hold(object, of: context) ?? true {
                 if object.flags.isDisjoint(with: .deleted) { present.append(object) }
-                if context.isStored(object) || object.key > 0 {
-                    hidden.add(key: object.key, storeIndex: object.storeIndex)
-                }
+                if context.isStored(object) || object.key > 0 { hide(object) }
             }
-            if !related.isEmpty, related.contains(object.layout.rootNumber) { mustEvaluateAll = true }
+            if !related.isEmpty, related.contains(object.layout.rootNumber) { mayChangeOthers = true }
         }
+        mustEvaluateAll = mayChangeOthers
+        guard !present.isEmpty || changedCount > 0 || mustEvaluateAll else { return nil }
+    }
+
+    private mutating func hide(_ object: NSManagedObject) {
+        changedCount += 1
+        guard object.key > 0 else {
+            hiddenUnsaved.insert(object.key)
+            return
+        }
+        // An object that has only obtained a permanent ID has a key, but no store knows this key.
+        let storeIndex = Int(max(0, object.storeIndex))
+        while hidden.count <= storeIndex { hidden.append(KeySet()) }
+        hidden[storeIndex].insert(object.key)
     }
 
     /// The number of new and changed objects that match.
@@ -69,15 +76,17 @@ struct PendingOverlay {
     }
 
     /// Whether a store's answer about a row does not count.
-    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool {
-        hidden.contains(reference.key, store.index)
-    }
+    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.index) }
 
     /// Whether the parent's answer about an object does not count.
     func hides(_ id: NSManagedObjectID) -> Bool {
         let (key, store) = id.current
-        return hidden.contains(key, store?.index ?? -1)
-            || (id.temporaryKey != 0 && hidden.unsaved.contains(id.temporaryKey))
+        return hides(key, store?.index ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
+    }
+
+    private func hides(_ key: Int64, _ storeIndex: Int) -> Bool {
+        if key < 0 { return hiddenUnsaved.contains(key) }
+        return storeIndex >= 0 && storeIndex < hidden.count && hidden[storeIndex].contains(key)
     }
 
     /// The plan for a store's part of the answer.
@@ -88,16 +97,16 @@ struct PendingOverlay {
     /// - Parameter store: The store, if it is the only one.
     /// - Returns: The plan.
     func widened(_ store: OpenStore?) -> FetchPlan {
-        var wide = plan.widened(by: hidden.count)
-        if let store, store.index < hidden.stored.count, !hidden.stored[store.index].isEmpty {
-            wide.skipped = SkippedRows(keys: hidden.stored[store.index], wanted: plan.limit > 0 ? plan.end : .max)
+        var wide = plan.widened(by: changedCount)
+        if let store, store.index < hidden.count, !hidden[store.index].isEmpty {
+            wide.skipped = SkippedRows(keys: hidden[store.index], wanted: plan.limit > 0 ? plan.end : .max)
         }
         return wide
     }
 
     /// Adds the changes to a store's answer, which had been asked for with enough rows.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let unchanged = hidden.count == 0 ? stored : stored.filter { !hidden.contains($0.key, Int($0.storeIndex)) }
+        let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeIndex)) }
         let matching = try matching(
             before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil
         )
@@ -153,7 +162,7 @@ struct PendingOverlay {
 
     /// The answer after a look at every object in memory.
     func evaluateAll(_ stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let candidates = stored.filter { !hidden.contains($0.key, Int($0.storeIndex)) } + present
+        let candidates = stored.filter { !hides($0.key, Int($0.storeIndex)) } + present
         return try plan.sorted(try plan.matching(candidates, reader), reader)
     }
 
@@ -165,16 +174,5 @@ extension [OpenStore] {
     fileprivate func hold(_ object: NSManagedObject, of context: NSManagedObjectContext) -> Bool {
         let storeIndex = context.storeIndexForInsertion(of: object)
         return contains { $0.index == Int(storeIndex) }
-    }
-}
-
-extension NSManagedObjectContext {
-    /// The pending changes that matter to a fetch, from the index; `nil` if each of them has to be looked at.
-    fileprivate final func pendingAnswer(for plan: FetchPlan, related: Set<Int>) -> PendingIndex.Answer? {
-        let objects = changeTracker.objects
-        guard objects.count >= WorkSize.indexedChanges, let predicate = plan.predicate,
-            let question = ValueQuestion(predicate.condition, plan.layout, most: objects.count)
-        else { return nil }
-        return changeTracker.index.answer(question, for: plan, related: related, among: objects, of: self)
     }
 }

@@ -267,7 +267,6 @@ extension NSManagedObjectContext {
     ///
     /// Code that holds it can still read it.
     final func bury(_ object: NSManagedObject) {
-        object.outdateInIndex()
         object.leaveLooseRelationships()
         unregister(object)
         object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])

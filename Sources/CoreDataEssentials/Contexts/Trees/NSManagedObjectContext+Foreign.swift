@@ -74,7 +74,6 @@ extension NSManagedObjectContext {
             refile(object, key: key, storeIndex: Int32(store.index))
         }
         guard permanent.count > 0 else { return }
-        changeTracker.index.forget()
         permanent.forEach { temporary, _ in upward.foreignIDs[temporary] = nil }
         upward.filterMentions { object in
             guard object.context === self else { return false }

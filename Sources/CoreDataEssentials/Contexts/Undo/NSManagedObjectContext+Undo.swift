@@ -185,7 +185,6 @@ extension NSManagedObject {
     /// Makes an object that shows its stored values again count as unchanged.
     fileprivate func markAsUnchangedIfRestored() {
         guard flags.intersection(.changed) == .updated, !hasToManyChanges, changedSlotSet().isEmpty else { return }
-        outdateInIndex()
         if flags.contains(.ownsRow), let base = extras?.base { current = base }
         extras?.base = nil
         extras?.forgetDecoded()
