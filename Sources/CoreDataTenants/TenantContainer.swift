@@ -292,7 +292,7 @@ public final class TenantContainer: Sendable {
     ///
     /// - Parameter limit: How long to wait for the running saves of each store.
     /// - Throws: The first error of closing a store; the other stores are closed then too. See
-    ///   ``CoreDataEssentials/NSPersistentStoreCoordinator/close(within:)``.
+    ///   ``NSPersistentStoreCoordinator/close(within:)``.
     public func close(within limit: Duration = .seconds(30)) async throws {
         try await withAnswer { stores.closeAll(within: limit, $0) }.get()
     }
