@@ -45,7 +45,8 @@ enum Workload: String, CaseIterable {
         case .requestOne: "1,000 requests for one object by an indexed attribute"
         case .traverse: "the name of each row's to-one, prefetched"
         case .queryOverChanges: "W3 with 1,000 rows changed and not saved"
-        case .findOrInsert: "2,000 times: look for a row by an indexed value, insert it if there is none; nothing is saved"
+        case .findOrInsert:
+            "2,000 times: look for a row by an indexed value, insert it if there is none; nothing is saved"
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
         case .change: "load, change and save 10,000 rows"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
