@@ -142,6 +142,4 @@ extension JobWorker {
         try await desk.unblockAll()
         return false
     }
-
-    // MARK: - Runs
 }

@@ -215,6 +215,4 @@ extension JobWorker {
         default: "\(error)"
         }
     }
-
-    // MARK: - Stopping
 }

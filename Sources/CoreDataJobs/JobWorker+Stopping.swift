@@ -58,6 +58,4 @@ extension JobWorker {
             await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) }
         }
     }
-
-    // MARK: - Schedules
 }

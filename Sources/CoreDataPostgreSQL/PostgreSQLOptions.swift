@@ -57,7 +57,7 @@ public let NSPostgreSQLPinnedVersionAgeOption = "NSPostgreSQLPinnedVersionAge"
 /// Stores that have this option with the same number share one budget. If all connections exist, then a store that needs one takes the place of a
 /// connection that another store does not use. If all are in use, then it waits, and throws `persistentStoreTimeout` (134090) at the end of its
 /// time-out. Contexts that are pinned to a version, and blocks that lock rows, hold a connection all the time. Such stores also share one connection
-/// on which they look for the changes of other processes, once a second; it is not counted. Without the option there is no limit beside the
+/// on which they look for the changes of other processes, once a second; it is not counted. Neither is a connection that finds out within seconds how a commit in doubt has ended. Without the option there is no limit beside the
 /// number of connections of each store (`NSPersistentStoreConnectionPoolMaxSizeKey`).
 ///
 /// ```swift

@@ -139,7 +139,7 @@ final class OpenTenants: Sendable {
             case .success(let container) where !state.isClosed:
                 return noteOpened(name, container, for: waiting, &state)
             case .success(let container):
-                work.addOperation { try? container.persistentStoreCoordinator.close(within: self.settings.patience) }
+                work.addOperation { _ = self.close(container, of: name, within: self.settings.patience) }
                 return noteFailure(name, CocoaError.closedTenants, for: waiting, &state)
             case .failure(let error): return noteFailure(name, error, for: waiting, &state)
             }

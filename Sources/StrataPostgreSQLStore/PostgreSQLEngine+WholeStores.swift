@@ -66,7 +66,7 @@ extension PostgreSQLEngine {
     ///
     /// - Parameters:
     ///   - url: The database; its schema plays no part.
-    ///   - prefix: What the names begin with.
+    ///   - prefix: The text with which the names begin.
     /// - Returns: The names, in no order.
     /// - Throws: Errors of reading the database.
     package static func stores(at url: URL, prefix: String) throws -> [String] {

@@ -4,11 +4,11 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// What the text of a simple fetch's statement depends on, and the values to bind.
+/// The words on which the text of a simple fetch's statement depends, and the values to bind.
 ///
-/// A fetch is simple if its predicate joins comparisons of its own attributes with values of their type, or of the object
-/// itself with another one, by AND, and if it is ordered by its own attributes. The texts of two such fetches differ only
-/// if these words differ. Other texts may depend on the values, and have no shape.
+/// A fetch is simple if its predicate joins comparisons by AND, and if it is ordered by attributes of the fetched entity.
+/// Each comparison is of such an attribute with a value of its type, or of the fetched object with another one. The texts
+/// of two such fetches differ only if these words differ. Other texts may depend on the values, and have no shape.
 struct FetchShape: Hashable {
     private var words: [Int]
     /// The values in the order in which the text has them.

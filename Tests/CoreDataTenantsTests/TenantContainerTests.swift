@@ -130,15 +130,11 @@ struct TenantContainerTests {
         expectEqual(codes.filter { $0 == 516 }.count, 19)
     }
 
-    @Test func `one that asks for a tenant while another makes it gets it`() async throws {
-        let (gate, isAsked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let location = GatedFolder(folder: folder) { _ in
-            isAsked.signal()
-            gate.wait()
-        }
-        let tenants = TenantContainer(managedObjectModel: model, at: location)
+    @Test func `one that asks for a tenant while another makes it gets it`() throws {
+        let gate = OpeningGate(folder)
+        let tenants = TenantContainer(managedObjectModel: model, at: gate)
         let first = onThread { try TenantSupport.add("a1", to: try tenants.createAndWait("acme")) }
-        isAsked.wait()
+        try wait { gate.isAsked }
         let second = onThread { _ = try tenants.tenantAndWait("acme") }
         // This one finds the tenant made.
         let third = onThread {
@@ -147,48 +143,42 @@ struct TenantContainerTests {
                 Issue.record("it was made twice")
             } catch let error as CocoaError where error.code == .fileWriteFileExists {}
         }
-        while tenants.waitingCount("acme") < 3 { sched_yield() }
-        gate.signal()
+        try wait { tenants.waitingCount("acme") >= 3 }
+        gate.open()
         for thread in [first, second, third] { try thread.join() }
         expectEqual(tenants.statistics().opened, 1)
     }
 
     @Test func `one that asks for a missing tenant does not fail the one that makes it afterwards`() throws {
-        let (gate, isAsked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let location = GatedFolder(folder: folder) { _ in
-            isAsked.signal()
-            gate.wait()
-        }
-        let tenants = TenantContainer(managedObjectModel: model, at: location)
+        let gate = OpeningGate(folder)
+        let tenants = TenantContainer(managedObjectModel: model, at: gate)
         let code = Locked<Int?>(nil)
         let first = onThread {
             do { _ = try tenants.tenantAndWait("acme") } catch { code.withLock { $0 = (error as NSError).code } }
         }
-        isAsked.wait()
+        try wait { gate.isAsked }
         let second = onThread { try TenantSupport.add("a1", to: try tenants.createAndWait("acme")) }
-        while tenants.waitingCount("acme") < 2 { sched_yield() }
-        gate.signal()
-        gate.signal()
+        try wait { tenants.waitingCount("acme") >= 2 }
+        gate.open(2)
         for thread in [first, second] { try thread.join() }
         expectEqual(code.withLock { $0 }, 260)
-        gate.signal()
+        gate.open()
         expectEqual(try TenantSupport.texts(try tenants.tenantAndWait("acme")), ["a1"])
     }
 
     @Test func `a blocked caller gives up after its patience, and the store is then idle`() throws {
         _ = try container().createAndWait("acme")
-        let gate = DispatchSemaphore(value: 0)
+        let gate = OpeningGate(folder)
         var settings = TenantContainer.Settings()
         settings.patience = .milliseconds(50)
-        let location = GatedFolder(folder: folder) { _ in gate.wait() }
-        let tenants = TenantContainer(managedObjectModel: model, at: location, settings: settings)
+        let tenants = TenantContainer(managedObjectModel: model, at: gate, settings: settings)
         do {
             _ = try tenants.tenantAndWait("acme")
             Issue.record("it did not wait")
         } catch let error as CocoaError where error.code == .persistentStoreTimeout {
             expectEqual(CoreDataFailure(error), .deadline)
         }
-        gate.signal()
+        gate.open()
         try wait { tenants.statistics().open == 1 && tenants.statistics().inUse == 0 }
     }
 
@@ -380,20 +370,16 @@ struct TenantContainerTests {
 
     @Test func `those who wait for a store get an error when all is closed`() async throws {
         _ = try await container().create("acme")
-        let (gate, isAsked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let location = GatedFolder(folder: folder) { _ in
-            isAsked.signal()
-            gate.wait()
-        }
-        let tenants = TenantContainer(managedObjectModel: model, at: location)
+        let gate = OpeningGate(folder)
+        let tenants = TenantContainer(managedObjectModel: model, at: gate)
         let code = Locked<Int?>(nil)
         let caller = onThread {
             do { _ = try tenants.tenantAndWait("acme") } catch { code.withLock { $0 = (error as NSError).code } }
         }
-        isAsked.wait()
+        try await TenantSupport.wait { gate.isAsked }
         async let closing: Void = tenants.close()
         try await TenantSupport.wait { tenants.isClosed }
-        gate.signal()
+        gate.open()
         try await closing
         try caller.join()
         expectEqual(code.withLock { $0 }, 134_070)

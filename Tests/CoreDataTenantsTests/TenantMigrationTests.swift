@@ -107,7 +107,7 @@ struct TenantMigrationTests {
         async let report = tenants.migrate()
         try await TenantSupport.wait { calls.withLock { $0 } == 1 }
         let caller = onThread { expectEqual(try TenantSupport.texts(try tenants.tenantAndWait("a")), ["a1"]) }
-        while tenants.waitingCount("a") < 1 { sched_yield() }
+        try await TenantSupport.wait { tenants.waitingCount("a") >= 1 }
         gate.signal()
         expectEqual(try await report.migrated, ["a"])
         try caller.join()

@@ -4,18 +4,27 @@ import Foundation
 import StrataLocks
 import TestSupport
 
-/// A location whose stores open only when a test lets them.
-struct GatedFolder: TenantLocation {
-    let folder: TenantFolder
-    /// Called for each opening, with the name.
-    let willOpen: @Sendable (String) -> Void
+/// A folder of tenants in which no store opens until a test lets it.
+final class OpeningGate: TenantLocation {
+    private let folder: TenantFolder
+    private let permits = DispatchSemaphore(value: 0)
+    private let calls = Locked(0)
+
+    init(_ folder: TenantFolder) { self.folder = folder }
+
+    /// Whether an opening waits, or has waited.
+    var isAsked: Bool { calls.withLock { $0 } > 0 }
+
+    /// Lets some openings go on.
+    func open(_ count: Int = 1) { for _ in 0..<count { permits.signal() } }
 
     func storeDescription(of name: String) throws -> NSPersistentStoreDescription {
         try folder.storeDescription(of: name)
     }
     func names() throws -> [String] { try folder.names() }
     func exists(_ name: String) throws -> Bool {
-        willOpen(name)
+        calls.withLock { $0 += 1 }
+        permits.wait()
         return try folder.exists(name)
     }
     func destroy(_ name: String) throws { try folder.destroy(name) }

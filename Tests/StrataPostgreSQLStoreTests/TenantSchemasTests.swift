@@ -203,7 +203,7 @@ struct TenantSchemasTests {
                 return note.objectID
             }
         }
-        // Another program, with connections of its own.
+        // Another program, with other connections.
         let others = TenantContainer(
             managedObjectModel: model,
             at: TenantSchemas(try require(TestDatabase.url), prefix: place.prefix)

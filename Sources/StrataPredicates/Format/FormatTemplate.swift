@@ -24,7 +24,7 @@ struct FormatTemplate {
     ///
     /// - Parameters:
     ///   - text: The text.
-    ///   - predicate: What the parser has made of it.
+    ///   - predicate: The predicate that the parser has made of it.
     init?(_ text: String, parsedAs predicate: NSPredicate) {
         guard let values = Self.values(in: text) else { return nil }
         let parts: [NSPredicate]
