@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).resolve().parent / "faults"
 BUILD = ROOT / ".build" / "mutants"
 #: What of the project the copy needs to be built and tested.
-COPIED = ["Package.swift", "Sources", "Tests", "StressTests", "Docs", "README.md", "Makefile", "CONTRIBUTING.md"]
+COPIED = ["Package.swift", "Sources", "Tests", "StressTests", "Docs", "README.md", "CHANGELOG.md", "Makefile", "CONTRIBUTING.md"]
 #: Stands for the switch in the faulty text.
 SWITCH = "MUTANT"
 #: The module of the switch, at the bottom of the package.

@@ -50,10 +50,13 @@ def main():
         if options.without_server:
             due = [fault for fault in due if fault.target not in trying.SERVER_TARGETS]
         trials = trying.Trials(library, Suites(scratch.ROOT, results.past), results, options.seed)
-        trials.baseline(any(fault.target in trying.SERVER_TARGETS for fault in due), options.stress)
+        trials.baseline(drawn, any(fault.target in trying.SERVER_TARGETS for fault in due), options.stress)
         trials.try_all(due, phases)
     kept = kept[: options.count]
-    lines, is_short = summary.report(draws, drawn, kept, results, reasons)
+    left_out = [fault for fault in kept if options.without_server and fault.target in trying.SERVER_TARGETS]
+    lines, is_short = summary.report(draws, drawn, [fault for fault in kept if fault not in left_out], results, reasons)
+    if left_out:
+        lines.insert(2, f"{len(left_out)} of the others are faults of targets for a server, and are left out.")
     print("\n".join(lines))
     scratch.FOLDER.mkdir(parents=True, exist_ok=True)
     (scratch.FOLDER / f"report-{options.seed}.txt").write_text("\n".join(lines) + "\n")

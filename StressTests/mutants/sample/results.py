@@ -12,7 +12,9 @@ class Results:
     def __init__(self, seed, state, folder=scratch.FOLDER):
         self.file = folder / f"results-{seed}-{state}.jsonl"
         self.past_file = folder / "past.json"
-        self.by_fault, self.discarded, self.failing, self.suites = {}, {}, {}, {}
+        self.by_fault, self.discarded, self.failing = {}, {}, {}
+        #: By suite, what it has shown without a fault, and the faults whose places it runs.
+        self.reached = {}
         if self.file.exists():
             text = self.file.read_text()
             if text and not text.endswith("\n"):
@@ -31,6 +33,8 @@ class Results:
             self.discarded[entry["discarded"]] = entry["reason"]
         elif "without a fault" in entry:
             self.failing[entry["without a fault"]] = entry
+        elif "suite" in entry:
+            self.reached[entry["suite"]] = entry
         else:
             self.by_fault.setdefault(entry["fault"], {})[entry["phase"]] = entry
 
@@ -57,7 +61,11 @@ class Results:
     # What happens without a fault
 
     def known_failures(self):
-        return {name for entry in self.failing.values() for name in entry["by"]}
+        return {name for entry in [*self.failing.values(), *self.reached.values()] for name in entry["by"]}
+
+    def is_reached(self, fault):
+        """Whether any suite that needs no server runs the place of a fault."""
+        return any(fault.digest in entry["reached"] for entry in self.reached.values())
 
     def is_caught(self, fault, *phases):
         return any(entry["verdict"] in ("failed", "crashed", "hung") for phase, entry in self.of(fault).items() if phase in phases)

@@ -9,6 +9,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import faults as table
+import reaching
 
 ROOT = table.ROOT
 FOLDER = ROOT / ".build" / "mutants-sample"
@@ -25,7 +26,20 @@ import Glibc
 
 @usableFromInline let activeFaultNumber: Int = getenv("STRATA_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
-@usableFromInline func activeFault(_ number: Int) -> Bool { activeFaultNumber == number }
+/// One byte for each fault, in a file that the processes of a run share, if the environment names one.
+nonisolated(unsafe) private let reachedFaults: UnsafeMutablePointer<UInt8>? = {
+    guard let path = getenv("STRATA_REACHED") else { return nil }
+    let file = fopen(path, "r+")
+    guard let file else { return nil }
+    defer { fclose(file) }
+    guard let start = mmap(nil, REACHED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0), start != MAP_FAILED else { return nil }
+    return start.bindMemory(to: UInt8.self, capacity: REACHED_SIZE)
+}()
+
+@usableFromInline func activeFault(_ number: Int) -> Bool {
+    if let reachedFaults, number < REACHED_SIZE { reachedFaults[number] = 1 }
+    return activeFaultNumber == number
+}
 
 @usableFromInline func otherValue(_ number: Int, _ value: Bool) -> Bool { activeFault(number) != value }
 @usableFromInline func otherValue<Number: BinaryInteger>(_ number: Int, _ value: Number) -> Number {
@@ -43,7 +57,7 @@ import Glibc
     activeFault(number) ? [:] : value
 }
 @usableFromInline func otherValue<Value>(_ number: Int, _ value: Value?) -> Value? { activeFault(number) ? nil : value }
-"""
+""".replace("REACHED_SIZE", str(reaching.SIZE))
 #: Behind the mutex, whose parts only its module sees.
 WITHOUT_LOCK = """
 extension Locked where Value: ~Copyable {

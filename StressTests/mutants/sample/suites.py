@@ -8,8 +8,6 @@ STEPPED = {"CoreDataJobsTests", "StrataLocksTests", "StrataSQLiteTests", "CoreDa
 ON_SERVER = {"StrataPostgreSQLTests", "StrataPostgreSQLStoreTests"}
 WORD = re.compile(r"[A-Za-z_]\w{2,}")
 SUITE = re.compile(r"^[ \t]*(?:@\w+(?:\([^\n]*\))? |(?:final|public|package|private|fileprivate) )*(?:struct|class|enum|actor|extension) (\w+)", re.M)
-#: How many suites are the nearest.
-COUNT = 10
 
 
 class Suites:
@@ -48,18 +46,22 @@ class Suites:
             block = own.block
         return words
 
-    def nearest(self, library, fault, on_server):
+    def ranked(self, library, fault, on_server):
+        """All suites that run with a fault, the nearest first, with a score each."""
         words = self.mentioned(library, fault)
         scores = Counter()
-        for suite, own in self.words.items():
-            if (self.targets[suite] in ON_SERVER) != on_server:
-                continue
+        for suite in self.beside(on_server):
+            own, scores[suite] = self.words[suite], 0
             for word in words.keys() & own:
                 scores[suite] += words[word] * math.log(len(self.words) / self.counts[word] + 0.01)
             if self.targets[suite].removesuffix("Tests") == fault.target:
                 scores[suite] += 6
             scores[suite] += 4 * self.past.get(fault.source, {}).get(suite, 0)
-        return [suite for suite, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:COUNT] if score > 0]
+        return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+    def beside(self, on_server):
+        """The suites that need a server, or those that do not."""
+        return sorted(suite for suite, target in self.targets.items() if (target in ON_SERVER) == on_server)
 
     def is_stepped(self, suite):
         return self.targets[suite] in STEPPED

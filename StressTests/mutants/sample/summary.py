@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from pathlib import Path
 
+from trying import SERVER_TARGETS
+
 #: A source, the text of the line, the kind, what the fault makes of it, and the reason, a tab between each.
 EQUIVALENT = Path(__file__).resolve().parent / "equivalent.txt"
 #: The most of the faults that may be called equivalent.
@@ -74,8 +76,10 @@ def report(drawing, drawn, kept, results, reasons):
     lines += ["", "Survivors of the tests:"]
     for fault in tried:
         if fault not in caught:
-            by_stress = " (caught by stress)" if fault in stressed else ""
-            lines += [f"  {fault.number} {fault.title} {fault.kind}{by_stress}", f"    - {fault.text}", f"    + {fault.faulty}"]
+            note = " (caught by stress)" if fault in stressed else ""
+            if fault.target not in SERVER_TARGETS and not results.is_reached(fault):
+                note += " (no suite reaches it)"
+            lines += [f"  {fault.number} {fault.title} {fault.kind}{note}", f"    - {fault.text}", f"    + {fault.faulty}"]
     is_short = len(equal) <= MOST_EQUIVALENT * len(kept)
     if not is_short:
         lines += ["", f"More than {100 * MOST_EQUIVALENT:.0f} % of the faults are called equivalent."]

@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -12,11 +13,15 @@ import building
 import drawing
 import kinds
 import lexer
+import reaching
 import results
 import scratch
 import structure
+import suites
 import summary
+import trying
 from dice import Dice
+from trials import Outcome
 
 
 def texts(text):
@@ -216,6 +221,80 @@ class CopyTests(unittest.TestCase):
             self.assertEqual(list(building.suspects(library, [fault], output)), [3])
 
 
+class TryingTests(unittest.TestCase):
+    """With runs of suites that only the reaching ones make, and of which one fails."""
+
+    def trials(self, folder, failing):
+        test = "@Suite struct {0} {{ @Test func one() {{ {1} }} }}"
+        for target, suite, words in (("ATests", "FarTests", ""), ("ATests", "NearTests", "special"), ("StrataLocksTests", "ClockTests", ""), ("ATests", "OtherTests", "special")):
+            file = folder / "Tests" / target / f"{suite}.swift"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(test.format(suite, words))
+        own = trying.Trials(None, suites.Suites(folder, {}), results.Results(1, "s", folder), 1)
+        source = structure.Source(body("    special(1)"))
+        own.library = SimpleNamespace(sources={"Sources/A/B.swift": source})
+        for suite in ("FarTests", "NearTests", "ClockTests"):
+            own.results.note({"suite": suite, "drawn": 1, "reached": ["f"], "verdict": "passed", "seconds": 10, "by": []})
+        own.results.note({"suite": "OtherTests", "drawn": 1, "reached": [], "verdict": "passed", "seconds": 10, "by": []})
+        ran = []
+
+        def tests(number, arguments, limit, on_server, **_):
+            ran.append((arguments, limit))
+            return Outcome("failed" if failing in arguments[-1] else "passed", 1, [])
+
+        own.tests = tests
+        return own, ran
+
+    fault = SimpleNamespace(number=7, digest="f", target="A", source="Sources/A/B.swift", text="special(1)", line=1, title="B.swift:2", kind="k")
+
+    def test_suites_that_reach_a_fault_are_tried_in_portions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            own, ran = self.trials(Path(folder), "ClockTests")
+            self.assertEqual(own.reaching(self.fault)[0], "NearTests")
+            outcome = own.in_portions(self.fault, own.reaching(self.fault))
+            self.assertEqual((outcome.verdict, outcome.seconds), ("failed", 2))
+            self.assertEqual(
+                ran,
+                [
+                    (["--filter", r"(^|\.)(NearTests|FarTests)/"], trying.MORE + trying.TIMES * 20),
+                    (["--no-parallel", "--filter", r"(^|\.)(ClockTests)/"], trying.MORE + trying.TIMES * 10),
+                ],
+            )
+
+    def test_a_failure_ends_a_trial(self):
+        with tempfile.TemporaryDirectory() as folder:
+            own, ran = self.trials(Path(folder), "NearTests")
+            self.assertEqual(own.nearest(self.fault).verdict, "failed")
+            self.assertEqual(len(ran), 1)
+
+    def test_the_rest_is_what_was_not_tried_even_if_others_are_the_nearest_now(self):
+        with tempfile.TemporaryDirectory() as folder:
+            own, ran = self.trials(Path(folder), "none")
+            with mock.patch.object(trying, "NEAREST", 1):
+                own.try_all([self.fault], ["nearest"])
+                own.suites.past = {"Sources/A/B.swift": {"ClockTests": 100}}
+                self.assertEqual(own.chosen(self.fault), ["ClockTests"])
+                own.try_all([self.fault], ["nearest", "rest"])
+            self.assertEqual([arguments[-1] for arguments, _ in ran], [rf"(^|\.)({suite})/" for suite in ("NearTests", "FarTests", "ClockTests")])
+
+    def test_what_no_suite_reaches_passes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            own, ran = self.trials(Path(folder), "Tests")
+            outcome = own.rest(SimpleNamespace(**{**vars(self.fault), "digest": "elsewhere"}))
+            self.assertEqual((outcome.verdict, ran), ("passed", []))
+
+    def test_places_are_marked_in_a_file(self):
+        with reaching.Marks() as marks:
+            self.assertEqual(marks.numbers(), set())
+            with marks.file.open("r+b") as file:
+                file.seek(12)
+                file.write(b"\1")
+            self.assertEqual(marks.numbers(), {12})
+            self.assertEqual(marks.setting(), ["env", f"STRATA_REACHED={marks.file}"])
+            folder = marks.file.parent
+        self.assertFalse(folder.exists())
+
+
 class ReportTests(unittest.TestCase):
     def test_wilson(self):
         low, high = summary.interval(18, 28)
@@ -241,6 +320,19 @@ class ReportTests(unittest.TestCase):
             self.assertFalse([line for line in lines if "%" in line])
             lines, _ = summary.report(drawing, [caught, survivor], [caught, survivor], own, {})
             self.assertTrue([line for line in lines if line.startswith("Tests caught: 1 of 2, 50 %")])
+
+    def test_a_survivor_that_no_suite_reaches_is_marked(self):
+        near, far = (SimpleNamespace(digest=name, target="A", kind="k", title=name, number=1, text="", faulty="", source="s") for name in "nf")
+        drawing = SimpleNamespace(lines=2, skipped=0, library=SimpleNamespace(places=[1]))
+        with tempfile.TemporaryDirectory() as folder:
+            own = results.Results(1, "s", Path(folder))
+            own.note({"suite": "ATests", "drawn": 2, "reached": ["n"], "verdict": "passed", "seconds": 1, "by": ["A: fails anyway"]})
+            for name in "nf":
+                own.note({"fault": name, "phase": "rest", "verdict": "passed", "seconds": 1, "by": []})
+            lines, _ = summary.report(drawing, [near, far], [near, far], own, {})
+            self.assertIn("  1 n k", lines)
+            self.assertIn("  1 f k (no suite reaches it)", lines)
+            self.assertEqual(own.known_failures(), {"A: fails anyway"})
 
     def test_results_go_on_after_a_line_that_was_cut_off(self):
         with tempfile.TemporaryDirectory() as folder:
