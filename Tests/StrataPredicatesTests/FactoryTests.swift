@@ -15,6 +15,24 @@ struct FactoryTests {
         expectEqual(comparison.comparisonPredicateModifier, .direct)
     }
 
+    @Test func `a comparison equals no constant and no block, whichever stands on the left`() {
+        let (left, right) = (NSExpression(forKeyPath: "name"), NSExpression(forConstantValue: "x"))
+        let comparisons = [
+            NSComparisonPredicate(leftExpression: left, rightExpression: right, modifier: .direct, type: .equalTo),
+            NSComparisonPredicate(leftExpression: left, rightExpression: right, customSelector: "hasPrefix:"),
+        ]
+        let others = [NSPredicate(value: false), NSPredicate(value: true), NSPredicate(block: { _, _ in false })]
+        for comparison in comparisons {
+            for other in others {
+                expect(other != comparison, "\(comparison)")
+                expect(comparison != other, "\(comparison)")
+            }
+            expectEqual(Set(others + [comparison]).count, 4)
+            expectEqual(comparison, comparison.copy() as? NSComparisonPredicate)
+        }
+        expect(comparisons[0] != comparisons[1])
+    }
+
     @Test func `a format with AND gives a flat compound predicate`() throws {
         let predicate = NSPredicate(format: "a == 1 AND b == 2 && c == 3")
 

@@ -58,7 +58,8 @@ open class NSComparisonPredicate: NSPredicate {
         self.options = options
         customSelector = nil
         depth = 1 + max(lhs.depth, rhs.depth)
-        super.init(value: false)
+        // With a constant, Foundation would take `NSPredicate(value:)` on the left of `==` for equal.
+        super.init(block: { _, _ in false })
     }
 
     /// A comparison by a method of the left value that takes the right value.
@@ -80,7 +81,8 @@ open class NSComparisonPredicate: NSPredicate {
         options = []
         customSelector = selector
         depth = 1 + max(lhs.depth, rhs.depth)
-        super.init(value: false)
+        // With a constant, Foundation would take `NSPredicate(value:)` on the left of `==` for equal.
+        super.init(block: { _, _ in false })
     }
 
     /// The right side of `IN` as a set, if it is a large constant collection of plain values.
