@@ -167,10 +167,19 @@ struct MigrationManagerTests {
 
     @Test func `a value that the property does not take is an error that names both`() throws {
         let wrong = [
-            ("pageCount", "\"many\"", true), ("title", "5", true), ("writer", "$source.author", false),
-            ("writer", "5", false),
+            (
+                "pageCount", "\"many\"", true,
+                "the attribute is of type Integer 64, and does not take a value of type String."
+            ),
+            ("title", "5", true, "the attribute is of type String, and does not take a value of type NSNumber."),
+            (
+                "writer", "$source.author", false,
+                "its value has an object of the source. Ask the manager for what has become of it: destinationInstances(forEntityMappingName:sourceInstances:)."
+            ),
+            ("writer", "5", false, "its value is NSNumber, not objects."),
+            ("writer", "$destination", false, "its value has an object of entity Book, not Writer."),
         ]
-        for (property, text, isAttribute) in wrong {
+        for (property, text, isAttribute, reason) in wrong {
             let move = try LibraryMove(books: 3)
             let mapping = LibraryVersions.mapping()
             let list = LibraryVersions.entity(nil, nil, attributes: [property: text]).attributeMappings
@@ -184,7 +193,9 @@ struct MigrationManagerTests {
 
             expectEqual(error.code, .migration)
             expectEqual(error.userInfo["property"] as? String, property)
-            expect(error.localizedDescription.contains("BookToBook"))
+            expectEqual(error.userInfo["mapping"] as? String, "BookToBook")
+            expectEqual(error.userInfo["entity"] as? String, "Book")
+            expectEqual(error.localizedDescription, "Mapping BookToBook, property \(property): \(reason)")
             expect(move.leftovers.isEmpty)
         }
     }
@@ -475,19 +486,43 @@ struct MigrationManagerTests {
     @Test func `names that the models do not have are errors`() throws {
         let move = try LibraryMove()
         let unknown = [
-            LibraryVersions.entity("Nobody", "Writer"), LibraryVersions.entity("Author", "Nobody"),
-            LibraryVersions.entity("Author", "Writer", attributes: ["nothing": "1"]),
-            LibraryVersions.entity("Author", "Writer", relationships: ["nothing": "1"]),
+            (
+                LibraryVersions.entity("Nobody", "Writer"), CocoaError.Code.migrationMissingMappingModel, nil,
+                "The mapping model does not fit the models. Mapping NobodyToWriter names entity Nobody, which is not in the source model."
+            ),
+            (
+                LibraryVersions.entity("Author", "Nobody"), .migrationMissingMappingModel, nil,
+                "The mapping model does not fit the models. Mapping AuthorToNobody names entity Nobody, which is not in the destination model."
+            ),
+            (
+                LibraryVersions.entity("Author", "Writer", attributes: ["nothing": "1"]), .migration, "nothing",
+                "Mapping AuthorToWriter, property nothing: entity Writer of the destination model has no such property."
+            ),
+            (
+                LibraryVersions.entity("Author", "Writer", relationships: ["nothing": "1"]), .migration, "nothing",
+                "Mapping AuthorToWriter, property nothing: entity Writer of the destination model has no such property."
+            ),
         ]
-        for entry in unknown {
+        for (entry, code, property, text) in unknown {
             let mapping = NSMappingModel()
             mapping.entityMappings = [entry]
-            expectThrows(CocoaError.self) { try move.migrate(mapping) }
+            let error = try #require(throws: CocoaError.self) { try move.migrate(mapping) }
+            expectEqual(error.code, code)
+            expectEqual(error.localizedDescription, text)
+            expectEqual(error.userInfo["property"] as? String, property)
+            if code == .migration { expectEqual(error.userInfo["mapping"] as? String, "AuthorToWriter") }
             expect(move.leftovers.isEmpty)
         }
         let twice = NSMappingModel()
         twice.entityMappings = [LibraryVersions.entity("Author", "Writer"), LibraryVersions.entity("Author", "Writer")]
-        expectThrows(CocoaError.self) { try move.migrate(twice) }
+        let error = try #require(throws: CocoaError.self) { try move.migrate(twice) }
+        expectEqual(error.code, .migration)
+        expectEqual(error.userInfo["mapping"] as? String, "AuthorToWriter")
+        expectEqual(error.userInfo["entity"] as? String, "Writer")
+        expectEqual(
+            error.localizedDescription,
+            "The mapping model has two mappings named AuthorToWriter; name them apart."
+        )
     }
 
     // MARK: - Large stores
@@ -504,8 +539,8 @@ struct MigrationManagerTests {
         try expectEqual(move.count("Writer"), 600)
         let source = try require(move.manager.userInfo?["source"] as? Int)
         let destination = try require(move.manager.userInfo?["destination"] as? Int)
-        expect(source < 4200)
-        expect(destination < 4200)
+        expect((1000..<4200).contains(source), "\(source)")
+        expect((1000..<4200).contains(destination), "\(destination)")
     }
 
     @Test func `m114 a policy sees the source as it was, whatever others write meanwhile`() throws {

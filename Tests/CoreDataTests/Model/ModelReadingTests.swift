@@ -327,6 +327,43 @@ struct ModelReadingTests {
         expectEqual(big.resultType, .managedObjectIDResultType)
     }
 
+    @Test func `each attribute of a template sets its own property, and no other`() throws {
+        func template(_ attribute: String) throws -> [String: String] {
+            let model = try NSManagedObjectModel.parsing(
+                """
+                <entity name="A"><attribute name="x" attributeType="Integer 64"/></entity>
+                <fetchRequest name="T" entity="A" \(attribute)/>
+                """
+            )
+            let request = try require(model.fetchRequestTemplate(forName: "T"))
+            return [
+                "predicate": request.predicate?.formatText ?? "", "limit": "\(request.fetchLimit)",
+                "offset": "\(request.fetchOffset)", "batch": "\(request.fetchBatchSize)",
+                "type": "\(request.resultType.rawValue)", "subentities": "\(request.includesSubentities)",
+                "values": "\(request.includesPropertyValues)", "pending": "\(request.includesPendingChanges)",
+                "faults": "\(request.returnsObjectsAsFaults)", "distinct": "\(request.returnsDistinctResults)",
+            ]
+        }
+        let plain = try template("")
+        expectEqual(
+            plain,
+            [
+                "predicate": "", "limit": "0", "offset": "0", "batch": "0", "type": "0", "subentities": "true",
+                "values": "true", "pending": "true", "faults": "true", "distinct": "false",
+            ]
+        )
+        for (attribute, property, value) in [
+            ("predicateString=\"x == 4\"", "predicate", "x == 4"), ("fetchLimit=\"7\"", "limit", "7"),
+            ("fetchOffset=\"8\"", "offset", "8"), ("fetchBatchSize=\"9\"", "batch", "9"),
+            ("resultType=\"2\"", "type", "2"), ("includeSubentities=\"NO\"", "subentities", "false"),
+            ("includesSubentities=\"NO\"", "subentities", "false"), ("includePropertyValues=\"NO\"", "values", "false"),
+            ("includesPendingChanges=\"NO\"", "pending", "false"),
+            ("returnObjectsAsFaults=\"NO\"", "faults", "false"), ("returnDistinctResults=\"YES\"", "distinct", "true"),
+        ] {
+            try expectEqual(template(attribute), plain.merging([property: value]) { $1 }, "\(attribute)")
+        }
+    }
+
     // MARK: - Versions of the format
 
     @Test(arguments: [

@@ -128,6 +128,49 @@ struct EvaluationLimitTests {
         }
     }
 
+    @Test func `without a limit of the request there is one wherever something costly is computed, and nowhere else`()
+        throws
+    {
+        let model = EveryKindModel.make()
+        let stack = try Stack(.memory, model: model)
+        let planner = FetchPlanner(model: stack.coordinator.frozenModel)
+        func limit(_ change: (NSFetchRequest<NSDictionary>) -> Void) throws -> TimeInterval? {
+            let request = NSFetchRequest<NSDictionary>(entityName: "Person")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["name"]
+            request.propertiesToGroupBy = ["name"]
+            change(request)
+            return try planner.dictionaryPlan(request.specification).rows.timeLimit
+        }
+        let costly = #"name MATCHES "(a+)+b""#
+        let computed = NSExpressionDescription()
+        computed.name = "computed"
+        computed.resultType = .integer64
+        computed.expression = NSExpression(format: "TERNARY(\(costly), 1, 2)")
+
+        try expectEqual(limit { _ in }, nil)
+        try expectEqual(limit { $0.predicate = NSPredicate(format: "name == 'a'") }, nil)
+        try expectEqual(limit { $0.havingPredicate = NSPredicate(format: "name == 'a'") }, nil)
+        try expectEqual(limit { $0.predicate = NSPredicate(format: costly) }, 10)
+        try expectEqual(limit { $0.havingPredicate = NSPredicate(format: costly) }, 10)
+        try expectEqual(limit { $0.propertiesToGroupBy = ["name", computed] }, 10)
+        try expectEqual(
+            limit {
+                $0.propertiesToFetch = [computed]
+                $0.propertiesToGroupBy = nil
+            },
+            10
+        )
+        try expectEqual(
+            limit {
+                $0.havingPredicate = NSPredicate(format: costly)
+                $0.evaluationTimeLimit = 0.25
+            },
+            0.25
+        )
+        try expectEqual(limit { $0.evaluationTimeLimit = 0.25 }, 0.25)
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `a value that cannot be computed of a row is the same error on every store`(_ kind: StoreKind) throws {
         let context = try context(kind, friends: 1)

@@ -3,6 +3,8 @@ import Expectations
 import TestSupport
 import Testing
 
+@testable import CoreDataEssentials
+
 @Suite("Trees: identity")
 struct TreeIDsTests {
     @Test(arguments: StoreKind.allCases)
@@ -201,5 +203,32 @@ struct TreeIDsTests {
             expectEqual(leaf.registeredObjects.count, 2)
         }
         _ = middle
+    }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `an object that the root saves between a child's question and its use of the answer is one object`(
+        _ kind: StoreKind,
+        isMetBefore: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        _ = (try stack.storeCity("Aveiro"), try stack.storeCity("Beja"))
+        let (parent, child) = stack.pair()
+        let id = parent.insertCity("Chaves")
+        try child.performAndWait {
+            let answer = try require(try ChildQuestion(id).askParent(of: child))
+            try parent.performAndWait { try parent.save() }
+            let permanent = id.latest
+            expect(!permanent.isTemporaryID)
+            let met = isMetBefore ? try child.existingObject(with: permanent) : nil
+
+            let object = child.object(of: answer)
+
+            expect(met == nil || met === object)
+            expect(object.objectID === permanent)
+            expect(child.object(of: answer) === object)
+            try expect(child.existingObject(with: id) === object)
+            expectEqual((object as? City)?.name, "Chaves")
+            expectEqual(child.registeredObjects, [object])
+        }
     }
 }

@@ -320,11 +320,13 @@ struct UndoTests {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in
             venue.name = "bar"
-            venue.photos = ["a", "b"].map { title in
+            // Neither their keys nor their titles are in this order.
+            let photos = ["a", "b", "c", "d"].map { title in
                 let photo = Photo(context: context)
                 photo.title = title
                 return photo
             }
+            venue.photos = [photos[2], photos[0], photos[3], photos[1]]
             venue.tags = [Tag(context: context)]
             let city = City(context: context)
             city.name = "Porto"
@@ -341,14 +343,14 @@ struct UndoTests {
             context.undo()
             expect(venue.isInserted && city.isInserted && venue.objectID != id)
             expect(venue.city === city && city.venues == [venue])
-            expect(venue.photos.map(\.title) == ["a", "b"] && venue.photos.allSatisfy(\.isInserted))
+            expect(venue.photos.map(\.title) == ["c", "a", "d", "b"] && venue.photos.allSatisfy(\.isInserted))
             expect(venue.tags == [tag] && tag.venues == [venue])
             try context.save()
             let newID = venue.objectID
             let stored = try stack.read(newID, Venue.self) { venue in
                 [venue.name, venue.city?.name] + venue.photos.map(\.title) + ["\(venue.tags.count)"]
             }
-            expectEqual(stored, ["bar", "Porto", "a", "b", "1"])
+            expectEqual(stored, ["bar", "Porto", "c", "a", "d", "b", "1"])
             context.redo()
             try context.save()
         }
@@ -655,5 +657,41 @@ struct UndoTests {
             try context.save()
         }
         try expectEqual(stack.read(id, User.self) { $0.favourites.map(\.name) }, ["a", "b", "c"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an owner whose deletion was undone after a save has its members in their order, and takes further ones`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(User.self) { user, context in
+            user.email = "a@b"
+            let venues = ["a", "b", "c", "d"].map { name in
+                let venue = Venue(context: context)
+                venue.name = name
+                return venue
+            }
+            user.favourites = [venues[2], venues[0], venues[3], venues[1]]
+        }
+        let context = context(stack)
+        try context.performAndWait {
+            let user = try context.get(id, User.self)
+            expectEqual(user.favourites.map(\.name), ["c", "a", "d", "b"])
+            context.delete(user)
+            try context.save()
+            context.undo()
+            expectEqual(user.favourites.map(\.name), ["c", "a", "d", "b"])
+            try context.save()
+            try expectEqual(
+                stack.read(user.objectID, User.self) { $0.favourites.map(\.name) },
+                ["c", "a", "d", "b"]
+            )
+            user.favourites.insert(user.favourites.remove(at: 3), at: 0)
+            try context.save()
+            try expectEqual(
+                stack.read(user.objectID, User.self) { $0.favourites.map(\.name) },
+                ["b", "c", "a", "d"]
+            )
+        }
     }
 }
