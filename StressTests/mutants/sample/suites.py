@@ -25,7 +25,7 @@ class Suites:
                     if suite.endswith("Tests") or f"struct {suite}" in text and len(SUITE.findall(text)) == 1:
                         self.words.setdefault(suite, set()).update(words)
                         self.targets[suite] = folder.name
-                self.files[file.stem.split("+")[0]] = folder.name
+                        self.files.setdefault(file.stem.split("+")[0], set()).add(suite)
         self.counts = Counter(word for words in self.words.values() for word in words)
 
     def mentioned(self, library, fault):
@@ -62,6 +62,11 @@ class Suites:
     def beside(self, on_server):
         """The suites that need a server, or those that do not."""
         return sorted(suite for suite, target in self.targets.items() if (target in ON_SERVER) == on_server)
+
+    def of_failures(self, names):
+        """The suites in the sources of tests that failed, by names as `trying.failure` makes them."""
+        files = {name.split(":")[0].split("+")[0] for name in names if ": " in name}
+        return sorted({suite for file in files for suite in self.files.get(file, ())})
 
     def is_stepped(self, suite):
         return self.targets[suite] in STEPPED

@@ -1,5 +1,7 @@
 """Tests of the tool: python3 -B -m unittest discover -s StressTests/mutants/sample"""
 
+import contextlib
+import io
 import sys
 import tempfile
 import unittest
@@ -270,12 +272,20 @@ class TryingTests(unittest.TestCase):
     def test_the_rest_is_what_was_not_tried_even_if_others_are_the_nearest_now(self):
         with tempfile.TemporaryDirectory() as folder:
             own, ran = self.trials(Path(folder), "none")
-            with mock.patch.object(trying, "NEAREST", 1):
+            with mock.patch.object(trying, "NEAREST", 1), contextlib.redirect_stdout(io.StringIO()):
                 own.try_all([self.fault], ["nearest"])
                 own.suites.past = {"Sources/A/B.swift": {"ClockTests": 100}}
                 self.assertEqual(own.chosen(self.fault), ["ClockTests"])
                 own.try_all([self.fault], ["nearest", "rest"])
             self.assertEqual([arguments[-1] for arguments, _ in ran], [rf"(^|\.)({suite})/" for suite in ("NearTests", "FarTests", "ClockTests")])
+
+    def test_a_failure_leads_to_all_suites_of_its_source(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "Tests/ATests/KindTests+More.swift"
+            file.parent.mkdir(parents=True)
+            file.write_text("struct OneTests { @Test func a() {} }\nstruct OtherTests { @Test func b() {} }\n")
+            own = suites.Suites(Path(folder), {})
+            self.assertEqual(own.of_failures(["KindTests+More: a title: with a colon", "status -11", "Unknown: x"]), ["OneTests", "OtherTests"])
 
     def test_what_no_suite_reaches_passes(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -169,7 +169,7 @@ class Trials:
 
     def is_repeated(self, fault, outcome):
         """Whether the suite that has failed fails again by itself; a test that fails now and then would not."""
-        suites = sorted({name.split(":")[0].split("+")[0] for name in outcome.by if ": " in name} & set(self.suites.words))
+        suites = self.suites.of_failures(outcome.by)
         if outcome.verdict != "failed" or not suites:
             return True
         if fault.target in SERVER_TARGETS:
@@ -191,8 +191,7 @@ class Trials:
                 entry = {"fault": fault.digest, "title": fault.title, "phase": phase, "suites": chosen, **outcome.plain()}
                 if outcome.is_caught and phase != "stress":
                     entry["again"] = self.is_repeated(fault, outcome)
-                    suites = {name.split(":")[0].split("+")[0] for name in outcome.by if ": " in name} & set(self.suites.words)
-                    self.results.add_past(fault.source, sorted(suites))
+                    self.results.add_past(fault.source, self.suites.of_failures(outcome.by))
                 self.results.note(entry)
                 print(
                     f"{fault.number} {fault.title} {fault.kind} {phase}: {outcome.verdict} in {outcome.seconds} s"
