@@ -26,6 +26,7 @@ struct ToolTests {
 
         let inspected = run("inspect", "--store", url)
         expectEqual(inspected.code, .success, "\(inspected.complaints)")
+        expect(inspected.lines.contains { $0.split(separator: " ") == ["Tables", "one", "node"] }, "\(inspected.lines)")
         let city = inspected.lines.first { $0.split(separator: " ").first == "City" }
         expectEqual(city?.split(separator: " ").contains("1"), true)
 
