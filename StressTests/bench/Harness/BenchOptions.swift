@@ -50,6 +50,8 @@ struct BenchOptions {
     var tenants: Int?
     /// The most connections of all tenants together, and the number of requests to them.
     var (connections, requests) = (8, 16_000)
+    /// Whether the stores of the tenants share no sessions.
+    var isApart = false
     /// How many bytes of unused rows each store's row cache keeps; `nil` for the default of the coordinator.
     var rowCacheBytes: Int?
     var showsHelp = false
@@ -65,14 +67,15 @@ struct BenchOptions {
                bench --prepare | --once W2 [--side SIDE] [--rows N] [--caches STATE] --folder FOLDER
                bench --northwind [--runs N] [--json FILE] [--folder FOLDER]
                bench --store postgresql [--only P1,P2] [--rows N] [--runs N] [--seconds N] [--round-trip MS]
-               bench --tenants N [--connections N] [--requests N]
+               bench --tenants N [--connections N] [--requests N] [--apart]
 
           --store postgresql  compare with raw libpq, on the server that STRATA_TEST_POSTGRESQL names
 
           --round-trip MS  lets each round trip to that server take so many milliseconds longer, for both sides
 
           --tenants N      send requests to so many tenants of one process at random, each with a schema on that server,
-                           by way of --connections (default: 8), until there were --requests (default: 16000)
+                           by way of --connections (default: 8), until there were --requests (default: 16000);
+                           with --apart no session serves two of them
 
           --northwind      read all orders of Northwind in several forms, each --runs times (default: 100)
 
@@ -151,6 +154,7 @@ struct BenchOptions {
                 options.roundTrip = number
             case "--tenants": options.tenants = try number(of: name, from: 1)
             case "--connections": options.connections = try number(of: name, from: 1)
+            case "--apart": options.isApart = true
             case "--requests": options.requests = try number(of: name, from: 1)
             case "--rows": options.rows = try number(of: name, from: 100)
             case "--runs": options.namedRuns = try number(of: name, from: 1)

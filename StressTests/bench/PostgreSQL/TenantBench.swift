@@ -11,6 +11,8 @@ struct TenantBench {
     let tenants: Int
     let connections: Int
     let requests: Int
+    /// Whether the stores share no sessions, because each URL has another name of the application.
+    let isApart: Bool
 
     private static let threads = 16
     private static let prefix = "bench_tenant_"
@@ -21,13 +23,41 @@ struct TenantBench {
     static func run(_ options: BenchOptions, tenants: Int) throws {
         guard let text = ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"],
             let url = URL(string: "\(text)\(text.contains("?") ? "&" : "?")application_name=\(name)")
-        else { throw BenchError("Start it beside a server: Tests/postgresql-server.sh run \(CommandLine.arguments[0]) --tenants 400") }
-        let bench = TenantBench(url: url, tenants: tenants, connections: options.connections, requests: options.requests)
+        else {
+            throw BenchError(
+                "Start it beside a server: Tests/postgresql-server.sh run \(CommandLine.arguments[0]) --tenants 400"
+            )
+        }
+        let bench = TenantBench(
+            url: url,
+            tenants: tenants,
+            connections: options.connections,
+            requests: options.requests,
+            isApart: options.isApart
+        )
         try bench.measure()
     }
 
-    private var location: TenantSchemas {
-        TenantSchemas(url, prefix: Self.prefix, maximumConnections: connections)
+    private var location: any TenantLocation {
+        let schemas = TenantSchemas(url, prefix: Self.prefix, maximumConnections: connections)
+        return isApart ? SchemasApart(schemas: schemas) : schemas
+    }
+
+    /// Tenants whose stores have sessions of their own.
+    private struct SchemasApart: TenantLocation {
+        let schemas: TenantSchemas
+
+        func storeDescription(of name: String) throws -> NSPersistentStoreDescription {
+            let description = try schemas.storeDescription(of: name)
+            description.url = description.url.flatMap {
+                URL(string: $0.absoluteString.replacing(TenantBench.name, with: "\(TenantBench.name)-\(name)"))
+            }
+            return description
+        }
+
+        func names() throws -> [String] { try schemas.names() }
+        func exists(_ name: String) throws -> Bool { try schemas.exists(name) }
+        func destroy(_ name: String) throws { try schemas.destroy(name) }
     }
 
     private func container() -> TenantContainer {
@@ -58,7 +88,7 @@ struct TenantBench {
         Thread {
             defer { observed.leave() }
             guard let connection = try? RawPostgreSQL(place.absoluteString, schema: "public") else { return }
-            let sql = "SELECT count(*) - 1 FROM pg_stat_activity WHERE application_name = '\(Self.name)'"
+            let sql = "SELECT count(*) - 1 FROM pg_stat_activity WHERE application_name LIKE '\(Self.name)%'"
             while !isOver.load(ordering: .acquiring) {
                 if let count = try? connection.query(sql).int64(0, 0) { most.withLock { $0 = max($0, count) } }
                 usleep(20_000)
@@ -71,7 +101,9 @@ struct TenantBench {
         let seconds = (ContinuousClock.now - start) / .seconds(1)
         isOver.store(true, ordering: .releasing)
         observed.wait()
-        print("\(requests) requests of \(Self.threads) threads to tenants at random: \(Self.text(all)), \(Int(Double(requests) / seconds)) a second")
+        print(
+            "\(requests) requests of \(Self.threads) threads to tenants at random: \(Self.text(all)), \(Int(Double(requests) / seconds)) a second"
+        )
         print("most sessions of the server: \(most.withLock { $0 })")
     }
 
@@ -80,7 +112,13 @@ struct TenantBench {
         let context = tenant.container.newBackgroundContext()
         try context.performAndWait {
             if saves {
-                Venue(context: context).name = "new"
+                let sample = VenueSample(0, scale: Scale(venues: 1000))
+                let venue = Venue(context: context)
+                venue.name = sample.name
+                venue.price = sample.price
+                venue.distance = sample.distance
+                venue.createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
+                venue.favorite = sample.isFavorite
                 try context.save()
             }
             guard try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) > 0 else {
@@ -99,7 +137,9 @@ struct TenantBench {
     }
 
     /// Does something for each element, on several threads, and notes how long each took.
-    private static func each<E: Sendable>(_ elements: [E], _ body: @escaping @Sendable (E) throws -> Void) throws -> Latencies {
+    private static func each<E: Sendable>(_ elements: [E], _ body: @escaping @Sendable (E) throws -> Void) throws
+        -> Latencies
+    {
         let next = Atomic(0)
         let all = Mutex(Latencies())
         let failure = Mutex<(any Error)?>(nil)
