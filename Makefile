@@ -43,7 +43,7 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-small-sizes test-repeat \
-	test-postgresql $(POSTGRESQL_PARTS) bench bench-northwind bench-compare check-bench-compare stress \
+	test-postgresql $(POSTGRESQL_PARTS) test-citus bench bench-northwind bench-compare check-bench-compare stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
 	check-layers check-folders check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-api check-pages \
 	system-packages postgresql-packages python valgrind
@@ -64,6 +64,7 @@ help:
 	@echo "  make test-small-sizes         run the tests on SQLite with portions, windows and caches of one to three"
 	@echo "  make test-postgresql          run the tests for all stores, and those of the store for PostgreSQL, on private servers"
 	@echo "  make test-postgresql-PART     one part of them: context-a-to-m, context-n-to-z, store-a-to-g, store-h-to-z, stepped, others"
+	@echo "  make test-citus URL=…         the steps of a trial on a server whose tables are on several nodes, or on any other; skipped without URL"
 	@echo "  make tsan                     run the tests under the thread sanitizer"
 	@echo "  make bench                    compare with the raw SQLite C API, or with libpq; BENCH_ARGS=\"--only W2 --json results.jsonl\""
 	@echo "  make bench-northwind          read all orders of Northwind in several forms, in turns, and print a table for a page; BENCH_ARGS"
@@ -188,6 +189,13 @@ test-postgresql-stepped:
 	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_STEPPED_TESTS)'
 test-postgresql-others:
 	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_OTHER_TESTS)'
+
+# The steps of a trial on the server of URL, whose tables may be on several nodes: made for a Citus whose role has `citus.enable_schema_based_sharding`
+# on. On a plain PostgreSQL they pass too. The schema of the trial is removed at the end.
+test-citus: system-packages
+	@if [ -z '$(URL)' ]; then echo "The trial is skipped: name a server, as in make test-citus URL='postgresql://db.example.org/strata?user=guide'"; else \
+		STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests && \
+		STRATA_POSTGRESQL=1 STRATA_TEST_POSTGRESQL='$(URL)' $(SWIFT) test --skip-build --filter '^StrataPostgreSQLStoreTests\.TrialTests'; fi
 
 # Builds everything except the tests, as it builds without libpq, in a separate folder.
 WITHOUT_POSTGRESQL = .build/without-postgresql

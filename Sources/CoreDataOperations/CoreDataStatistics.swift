@@ -40,6 +40,24 @@ public struct CoreDataStatistics: Sendable {
         /// About a second at most, unless the server cannot be reached. `nil` without a history, because cached rows
         /// are then not checked, and `nil` for other stores, which check with each read.
         public let historyAge: Duration?
+        /// Where a server keeps the tables of the store; `nil` for a store without a server.
+        public let tablePlacement: TablePlacement?
+    }
+
+    /// Where a server keeps the tables of a store.
+    ///
+    /// The store finds it out when it is opened, by what the server does and not by its name or version.
+    ///
+    /// ```swift
+    /// let isSharded = coordinator.statistics().stores.contains { $0.tablePlacement == .shardedBySchema }
+    /// ```
+    public enum TablePlacement: String, Sendable {
+        /// The server that executes the statements has the tables.
+        case oneNode = "one node"
+        /// The tables of the schema are on one of several nodes, behind the server to which the store connects.
+        ///
+        /// Contexts cannot be pinned to a version there, and a fetch that takes several statements may see what others commit between them.
+        case shardedBySchema = "sharded by schema"
     }
 
     /// The connections to a store's database, and its files.
@@ -136,7 +154,8 @@ extension OpenStore {
                 )
             },
             historyLag: historyLag,
-            historyAge: figures?.historyAge
+            historyAge: figures?.historyAge,
+            tablePlacement: figures?.isSharded.map { $0 ? .shardedBySchema : .oneNode }
         )
     }
 

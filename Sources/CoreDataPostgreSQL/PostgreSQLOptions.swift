@@ -54,10 +54,12 @@ public let NSPostgreSQLPinnedVersionAgeOption = "NSPostgreSQLPinnedVersionAge"
 
 /// Option: the most connections that all stores of this process on the same server have together, from 1 to 10,000.
 ///
-/// Stores that have this option with the same number share one budget. If all connections exist, then a store that needs one takes the place of a
-/// connection that another store does not use. If all are in use, then it waits, and throws `persistentStoreTimeout` (134090) at the end of its
+/// Stores that have this option with the same number share one budget. Stores whose URLs differ only in the schema use the same connections in turn: a
+/// store takes the one that it has used last, or else the one that was idle for longest, which takes a round trip more. If none is idle and all may exist
+/// already, then a connection of other settings is closed, or the store waits, and throws `persistentStoreTimeout` (134090) at the end of its
 /// time-out. Contexts that are pinned to a version, and blocks that lock rows, hold a connection all the time. Such stores also share one connection
-/// on which they look for the changes of other processes, once a second; it is not counted. Neither is a connection that finds out within seconds how a commit in doubt has ended. Without the option there is no limit beside the
+/// on which they look for the changes of other processes, once a second; it is not counted. Neither are connections that find out how a commit in doubt has
+/// ended, or that make, migrate or destroy a store. Without the option there is no limit beside the
 /// number of connections of each store (`NSPersistentStoreConnectionPoolMaxSizeKey`).
 ///
 /// ```swift

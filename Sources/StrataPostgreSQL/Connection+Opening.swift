@@ -38,8 +38,8 @@ extension Connection {
                 // save time for.
                 let connection = Connection(
                     handle,
+                    to: target,
                     patience: max((shareEnd - .now) / .seconds(1), isLast && most == nil ? 1 : shortestWait),
-                    prepares: target.preparesStatements,
                     process: process
                 )
                 try check(connection)

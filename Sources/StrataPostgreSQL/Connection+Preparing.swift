@@ -7,7 +7,7 @@ extension Connection {
     /// - Returns: The name, and the statement if it is new.
     /// - Throws: ``PostgreSQLError``.
     func prepare(_ sql: String, _ types: [UInt32]) throws -> (String, preparing: PreparedStatements.Key?) {
-        let key = PreparedStatements.Key(sql: sql, types: types)
+        let key = PreparedStatements.Key(schema: schema, sql: sql, types: types)
         if let name = prepared.use(key) { return (name, nil) }
         let name = prepared.add(key)
         guard PQsendPrepare(handle, name, sql, Int32(types.count), types) == 1 else { throw lost() }
@@ -20,12 +20,13 @@ extension Connection {
     /// The name of a prepared statement that is about to be used; `nil` if it is not prepared.
     func preparedName(_ sql: String, _ values: [PostgreSQLValue]) -> String? {
         guard preparesStatements else { return nil }
-        return prepared.use(PreparedStatements.Key(sql: sql, types: values.map(\.type.rawValue)))
+        return prepared.use(PreparedStatements.Key(schema: schema, sql: sql, types: values.map(\.type.rawValue)))
     }
 
     /// Whether a statement is yet to be prepared.
     func isNew(_ sql: String, _ values: [PostgreSQLValue]) -> Bool {
-        preparesStatements && !prepared.contains(PreparedStatements.Key(sql: sql, types: values.map(\.type.rawValue)))
+        preparesStatements
+            && !prepared.contains(PreparedStatements.Key(schema: schema, sql: sql, types: values.map(\.type.rawValue)))
     }
 
     /// Notes that a statement could not be prepared.

@@ -15,8 +15,14 @@ package final class Connection: @unchecked Sendable {
     package var patience: Double
     /// How many seconds the current user of the connection waited for it.
     package var leaseWait: Double = 0
-    /// The place in the budget of the server; `nil` if the connection has none.
-    var place: ConnectionBudget.Place?
+    /// The right of the current user to use a connection of the budget; `nil` if there is no budget, or no user.
+    var use: ConnectionBudget.Use?
+    /// What the connection has in common with those of other schemas.
+    let settings: ConnectionTarget.Settings
+    /// The schema that the session serves; empty while another pool takes the session over.
+    package internal(set) var schema: String
+    /// The number of the pool that the session serves; 0 for none.
+    var servedPool = 0
     /// The time since when the connection is not in use, as the pool notes it.
     var restsSince = ContinuousClock.now
     package let canceller: QueryCanceller
@@ -76,14 +82,23 @@ package final class Connection: @unchecked Sendable {
     package var followedTimeline: Int64?
     /// The age of the plans of its statements: see ``ConnectionPool/outdatePlans()``.
     var planAge = 0
-    private let openedAt = ContinuousClock.now
+    /// The ages of the plans that the session has made for other pools.
+    var otherPlanAges: [Int: Int] = [:]
+    let openedAt = ContinuousClock.now
     /// The factor by which its life is longer or shorter than that of others, so that not all are replaced at once.
     let endurance = Double.random(in: 0.8...1.2)
 
-    init(_ handle: OpaquePointer, patience: Double, prepares: Bool, process: @escaping @Sendable () -> pid_t) {
+    init(
+        _ handle: OpaquePointer,
+        to target: ConnectionTarget,
+        patience: Double,
+        process: @escaping @Sendable () -> pid_t
+    ) {
         self.handle = handle
         self.patience = patience
-        self.prepares = prepares
+        prepares = target.preparesStatements
+        settings = target.settings
+        schema = target.schema
         self.process = process
         owner = process()
         canceller = QueryCanceller(handle)

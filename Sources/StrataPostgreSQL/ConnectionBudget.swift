@@ -1,32 +1,38 @@
 import StrataLocks
-import Synchronization
 
-/// The number of connections that the stores of one server may have together.
+/// The number of connections that the stores of one server may have together, and those of them that no store uses.
 ///
-/// Each connection of a pool with a budget has a place in it, also while it is not in use. If there is no free place, then another pool gives up
-/// a connection that it does not use. If all are in use, then callers wait, in the order of asking.
+/// A pool with a budget takes over a connection that another pool has used, if their URLs differ only in the schema. If there is none, then it opens
+/// one. If as many exist as there may be, then a connection of other settings is closed first. If all are in use, then callers wait, in the order of
+/// asking.
 package final class ConnectionBudget: Sendable {
     /// The most connections.
     package let most: Int
-    private let places: FairSemaphore
+    private let uses: FairSemaphore
+    let idle = IdleSessions()
     private let pools = Locked<[WeakPool]>([])
-    /// The number of callers that look for a place in vain.
-    private let seekers = Atomic(0)
 
     private struct WeakPool: Sendable {
         weak let pool: ConnectionPool?
     }
 
-    /// A place in a budget, which is free again when this object is released.
-    final class Place: Sendable {
+    /// The right to use one connection of a budget, which ends when this object is released.
+    final class Use: Sendable {
+        /// How many seconds the caller has waited for it.
+        let waited: Double
         private let budget: ConnectionBudget
-        fileprivate init(_ budget: ConnectionBudget) { self.budget = budget }
-        deinit { budget.places.release() }
+
+        fileprivate init(_ budget: ConnectionBudget, waited: Double) {
+            self.budget = budget
+            self.waited = waited
+        }
+
+        deinit { budget.uses.release() }
     }
 
     package init(most: Int) {
         self.most = most
-        places = FairSemaphore(permits: most)
+        uses = FairSemaphore(permits: most)
     }
 
     /// The budgets of this process, by server.
@@ -53,13 +59,16 @@ package final class ConnectionBudget: Sendable {
         }
     }
 
-    /// The number of connections that exist.
-    package var usedCount: Int { most - places.freeCount }
+    /// The number of connections that are in use, or are being opened.
+    package var usedCount: Int { most - uses.freeCount }
 
-    /// Whether callers look for a place: connections that are not in use are given up then.
-    var isShort: Bool { seekers.load(ordering: .acquiring) > 0 }
+    /// The number of connections that no store uses.
+    package var idleCount: Int { idle.count { _ in true } }
 
-    /// Notes a pool whose connections have places here.
+    /// The number of callers that wait because all connections are in use.
+    package var waiterCount: Int { uses.waiterCount }
+
+    /// Notes a pool that uses connections of the budget.
     func register(_ pool: ConnectionPool) {
         pools.withLock { pools in
             pools.removeAll { $0.pool == nil }
@@ -67,20 +76,27 @@ package final class ConnectionBudget: Sendable {
         }
     }
 
-    /// Takes a place, and waits for one if all connections are in use.
+    /// Forgets a pool that was closed, and closes the connections that no other pool can use.
+    func forget(_ pool: ConnectionPool) {
+        let wanted = pools.withLock { pools in
+            pools.removeAll { $0.pool == nil || $0.pool === pool }
+            return Set(pools.compactMap { $0.pool?.target.settings })
+        }
+        idle.close { !wanted.contains($0.settings) }
+    }
+
+    /// Lets a caller use a connection, and waits if all are in use.
     ///
-    /// - Parameter seconds: The longest wait.
-    /// - Returns: The place.
-    /// - Throws: ``PostgreSQLError``: `.deadline`.
-    func place(within seconds: Double) throws(PostgreSQLError) -> Place {
-        if case .acquired = places.acquire(timeout: 0) { return Place(self) }
-        // A connection that comes back after this look is given up by its pool, as the pool then sees this caller.
-        seekers.add(1, ordering: .acquiringAndReleasing)
-        defer { seekers.subtract(1, ordering: .acquiringAndReleasing) }
-        for entry in pools.withLock({ $0 }) where entry.pool?.closeOneIdle() == true { break }
-        switch places.acquire(timeout: seconds) {
-        case .acquired: return Place(self)
-        case .cancelled, .timedOut:
+    /// - Parameters:
+    ///   - seconds: The longest wait.
+    ///   - cancellation: Ends the wait.
+    /// - Returns: The right to take a connection, or to open one.
+    /// - Throws: ``PostgreSQLError``: `.deadline`, `.cancelled`.
+    func use(within seconds: Double, _ cancellation: Cancellation? = nil) throws(PostgreSQLError) -> Use {
+        switch uses.acquire(timeout: seconds, cancellation: cancellation) {
+        case .acquired(let waited): return Use(self, waited: waited)
+        case .cancelled: throw PostgreSQLError(.cancelled, "the request was cancelled")
+        case .timedOut:
             throw PostgreSQLError(
                 .deadline,
                 "all \(most) connections that the stores of this server may have were in use for \((seconds * 10).rounded() / 10) s"

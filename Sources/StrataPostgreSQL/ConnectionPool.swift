@@ -11,43 +11,45 @@ package final class ConnectionPool: Sendable {
     /// The most seconds to wait for a connection or for the server.
     package let timeout: Double
     /// The most seconds to wait for a new connection, if that is less.
-    private let openingTimeout: Double
+    let openingTimeout: Double
     /// The most connections in use at a time.
     package let size: Int
     private let permits: FairSemaphore
-    private let idle = Locked<[Connection]>([])
-    private let isClosed = Atomic(false)
+    /// The connections that nobody uses, which other pools may use if they share a budget.
+    let idle: IdleSessions
+    /// The number of the pool; no other pool of the process has it.
+    let number = ConnectionPool.numbers.add(1, ordering: .relaxed).newValue
+    private static let numbers = Atomic(0)
+    let isClosed = Atomic(false)
     /// Runs on each new connection.
-    private let prepare: @Sendable (Connection) throws -> Void
-    /// The latest timeline of any connection; `nil` before the first connection.
-    private let timeline = Locked<Int64?>(nil)
-    /// The run of the server that the newest connection has reached; `nil` until a server has reported one.
-    private let run = Locked<ServerRun?>(nil)
+    let prepare: @Sendable (Connection) throws -> Void
+    let server = KnownServer()
     /// The number of times that connections were found to lead to another server, or to another run of it.
     private let changes = Atomic(0)
-    /// The farthest end of the log of that timeline that a connection has found.
-    private let logEnd = Locked<(timeline: Int64, position: Int64)?>(nil)
-    /// The cluster of the first connection; `nil` until a server has reported one.
-    private let system = Locked<Int64?>(nil)
-    private let hasConnected = Atomic(false)
+    let hasConnected = Atomic(false)
     /// The number of times that plans have become outdated.
     private let planAge = Atomic(0)
     /// Called when connections lead to another server than before, or to another run of it.
     private let failedOver = Locked<(@Sendable () -> Void)?>(nil)
-    /// The queue on which connections that were lent end their transactions.
-    ///
-    /// This is not a shared queue, because work of the program could block that one and keep the transactions open.
-    private let returns = DispatchQueue(label: "strata.postgresql.returns", qos: .utility)
     /// About how many seconds a connection is used, so that load moves to new servers.
     private let life: Double
     /// Returns the number of this process.
-    private let process: @Sendable () -> pid_t
+    let process: @Sendable () -> pid_t
     /// How many seconds unused connections are kept, except for one.
     private let rest: Double
-    /// Whether a check for connections that were unused for so long is scheduled.
-    private let willRest = Atomic(false)
-    /// The connections that the stores of the server may have together; `nil` for no limit.
-    package let budget: ConnectionBudget?
+    private let sharing: Sharing?
+
+    /// The connections that the pools of a server have together.
+    package struct Sharing: Sendable {
+        let budget: ConnectionBudget
+        /// Prepares a connection that another pool has used, whose settings are equal apart from the schema.
+        let takeOver: @Sendable (Connection) throws -> Void
+
+        package init(_ budget: ConnectionBudget, takeOver: @escaping @Sendable (Connection) throws -> Void) {
+            self.budget = budget
+            self.takeOver = takeOver
+        }
+    }
 
     /// A pool without connections.
     ///
@@ -58,7 +60,7 @@ package final class ConnectionPool: Sendable {
     ///   - openingTimeout: How many seconds to wait for a new connection, if that is less.
     ///   - rest: How many seconds unused connections are kept, except for one.
     ///   - life: About how many seconds a connection is used: each a fifth less or more.
-    ///   - budget: The connections that the stores of the server may have together; `nil` for no limit.
+    ///   - sharing: The connections that the pools of the server have together; `nil` if this pool has separate ones, without a limit for all pools.
     ///   - process: Returns the number of this process; tests pass other functions.
     ///   - prepare: Sets up a new connection, and notes on it which server it has reached.
     package init(
@@ -68,7 +70,7 @@ package final class ConnectionPool: Sendable {
         openingTimeout: Double = .infinity,
         rest: Double = 60,
         life: Double = 600,
-        budget: ConnectionBudget? = nil,
+        sharing: Sharing? = nil,
         process: @escaping @Sendable () -> pid_t = { getpid() },
         prepare: @escaping @Sendable (Connection) throws -> Void
     ) {
@@ -80,10 +82,14 @@ package final class ConnectionPool: Sendable {
         self.process = process
         self.prepare = prepare
         self.size = size
-        self.budget = budget
+        self.sharing = sharing
+        idle = sharing?.budget.idle ?? IdleSessions()
         permits = FairSemaphore(permits: size)
-        budget?.register(self)
+        sharing?.budget.register(self)
     }
+
+    /// The connections that the stores of the server may have together; `nil` for no limit.
+    package var budget: ConnectionBudget? { sharing?.budget }
 
     /// Runs `body` with a connection that no other caller has.
     ///
@@ -162,9 +168,9 @@ package final class ConnectionPool: Sendable {
         }
         do {
             if isClosed.load(ordering: .acquiring) { throw PostgreSQLError(.misuse, "the store is closed") }
-            let connection = try spare(opening: openingLimit)
+            let connection = try spare(opening: openingLimit, cancellation)
             connection.patience = max(timeout, 1)
-            connection.leaseWait = leaseWait
+            connection.leaseWait = leaseWait + (connection.use?.waited ?? 0)
             return connection
         } catch {
             permits.release()
@@ -173,15 +179,38 @@ package final class ConnectionPool: Sendable {
     }
 
     /// An unused connection; `nil` if there is none that still works.
-    private func usable(until end: ContinuousClock.Instant) -> Connection? {
-        while let connection = idle.withLock({ $0.popLast() }) {
-            if !connection.isWorn(after: life), isCurrent(connection), connection.isStillThere(),
-                hasCurrentPlans(connection, until: end)
-            {
-                return connection
-            }
+    func usable(until end: ContinuousClock.Instant) -> Connection? {
+        while let connection = idle.take(for: self, leavingAtMost: { budget.map { $0.most - $0.usedCount } ?? .max }) {
+            if isUsable(connection, until: end) { return connection }
         }
         return nil
+    }
+
+    /// Whether a connection that nobody has used for a while still works for this pool.
+    func isUsable(_ connection: Connection, until end: ContinuousClock.Instant) -> Bool {
+        guard !connection.isWorn(after: life), connection.isStillThere() else { return false }
+        guard connection.servedPool == number || takesOver(connection, until: end) else { return false }
+        return server.isCurrent(connection) && hasCurrentPlans(connection, until: end)
+    }
+
+    /// Makes a connection that another pool has used serve this one; takes a round trip.
+    ///
+    /// If the server is silent for so long, then the other unused connections are closed without a question.
+    private func takesOver(_ connection: Connection, until end: ContinuousClock.Instant) -> Bool {
+        guard let sharing else { return false }
+        connection.patience = max((end - .now) / .seconds(1), 0.1)
+        do {
+            connection.leavePool()
+            try sharing.takeOver(connection)
+            connection.join(pool: number, schema: target.schema, planAge: currentPlanAge)
+            try noteServer(of: connection)
+            explainWaits(of: connection)
+            hasConnected.store(true, ordering: .relaxed)
+            return true
+        } catch {
+            if (error as? PostgreSQLError)?.kind == .deadline { idle.close { $0.settings == target.settings } }
+            return false
+        }
     }
 
     /// Ends the use of a connection.
@@ -197,50 +226,16 @@ package final class ConnectionPool: Sendable {
         if !connection.isBroken, !connection.isIdle { try? connection.rollback() }
         connection.patience = max(timeout, 1)
         // The next caller checks whether it is worn.
-        guard !connection.isBroken, connection.isIdle, isCurrent(connection), !isClosed.load(ordering: .acquiring)
+        guard !connection.isBroken, connection.isIdle, server.isCurrent(connection),
+            !isClosed.load(ordering: .acquiring)
         else { return }
-        connection.restsSince = .now
+        // Another caller of the budget may use a connection as soon as this one is back, but no earlier.
+        let use = connection.use
+        connection.use = nil
         // Connections that come back from long use exceed the number that can be in use.
-        let several = idle.withLock { idle in
-            if idle.count < size { idle.append(connection) }
-            return idle.count > 1
-        }
-        if isClosed.load(ordering: .acquiring) { closeIdle() }
-        // A caller of another pool that came before has not found this connection.
-        if budget?.isShort == true { closeOneIdle() }
-        if several { closeRestingLater() }
-    }
-
-    /// Closes the connection that was not used for longest.
-    ///
-    /// - Returns: Whether there was one.
-    @discardableResult
-    func closeOneIdle() -> Bool {
-        // It is closed outside of the lock.
-        let closed = idle.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-        return closed != nil
-    }
-
-    /// Closes connections that were not used for long, because the server may have room for few connections only.
-    private func closeRestingLater() {
-        guard !willRest.load(ordering: .relaxed), !willRest.exchange(true, ordering: .acquiringAndReleasing) else {
-            return
-        }
-        returns.asyncAfter(deadline: .now() + rest) { [weak self] in
-            guard let self else { return }
-            willRest.store(false, ordering: .releasing)
-            let limit = ContinuousClock.now - .seconds(rest)
-            // The last connection that came back is the first that is taken. Removed connections are closed outside of
-            // the lock.
-            let (closed, several) = idle.withLock { idle in
-                let count = min(idle.count { $0.restsSince <= limit }, max(idle.count - 1, 0))
-                let closed = Array(idle.prefix(count))
-                idle.removeFirst(count)
-                return (closed, idle.count > 1)
-            }
-            withExtendedLifetime(closed) {}
-            if several { closeRestingLater() }
-        }
+        idle.put(connection, most: budget?.most ?? size, rest: rest)
+        if isClosed.load(ordering: .acquiring) { closeUnwanted() }
+        withExtendedLifetime(use) {}
     }
 
     // MARK: - For long
@@ -256,15 +251,16 @@ package final class ConnectionPool: Sendable {
         return connection
     }
 
-    /// The same, with a limit in seconds for opening a new one.
-    func spare(opening limit: Double?) throws -> Connection {
+    /// The same, with a limit in seconds for the wait for the budget and for opening a new one.
+    func spare(opening limit: Double?, _ cancellation: Cancellation? = nil) throws -> Connection {
         let start = ContinuousClock.now
         let limit = min(limit ?? timeout, openingTimeout)
+        let use = try budget?.use(within: limit, cancellation)
         // An unused connection may turn out to be silent, and then time has to be left for a new one.
-        if let usable = usable(until: start + .seconds(limit / 2)) { return usable }
-        let place = try budget?.place(within: limit - (.now - start) / .seconds(1))
-        let connection = try open(timeout: limit - (.now - start) / .seconds(1))
-        connection.place = place
+        let rest = limit - (.now - start) / .seconds(1)
+        let connection =
+            try usable(until: .now + .seconds(rest / 2)) ?? openForPool(until: start + .seconds(limit), cancellation)
+        connection.use = use
         return connection
     }
 
@@ -273,10 +269,10 @@ package final class ConnectionPool: Sendable {
     /// It returns at once, because any thread may release the connection last. Another thread rolls back the open
     /// transaction.
     package func giveBackInBackground(_ connection: Connection) {
-        guard !connection.isBroken, !isClosed.load(ordering: .acquiring), idle.withLock({ $0.count < size }) else {
+        guard !connection.isBroken, !isClosed.load(ordering: .acquiring), budget != nil || idleCount < size else {
             return
         }
-        returns.async { [self] in
+        idle.queue.async { [self] in
             guard !isClosed.load(ordering: .acquiring) else { return }
             // A silent server delays the other connections that come back.
             connection.patience = min(timeout, Self.returnPatience)
@@ -287,8 +283,8 @@ package final class ConnectionPool: Sendable {
     /// How many seconds a connection that was lent may take to end its transaction.
     private static let returnPatience = 5.0
 
-    /// The number of connections that are not in use.
-    package var idleCount: Int { idle.withLock { $0.count } }
+    /// The number of connections that are not in use and have served this pool last.
+    package var idleCount: Int { idle.count { $0.servedPool == number } }
 
     /// The number of connections in use, without those that are lent.
     package var usedCount: Int { max(size - permits.freeCount, 0) }
@@ -296,70 +292,13 @@ package final class ConnectionPool: Sendable {
     /// The number of threads that wait for a connection.
     package var waiterCount: Int { permits.waiterCount }
 
-    // MARK: - New ones
-
-    /// Opens a connection that does not belong to the pool, for listeners and for questions about another connection.
-    ///
-    /// Once a server has accepted a connection, this waits for a server that cannot be reached, or for another one that
-    /// takes its place. It also waits for a server that is starting, or that has no room.
-    package func open(timeout: Double? = nil) throws -> Connection {
-        let limit = min(timeout ?? self.timeout, openingTimeout)
-        let end = ContinuousClock.now + .seconds(limit)
-        var busy: PostgreSQLError?
-        var pause = Self.firstPause
-        var turn = Self.firstTurn
-        while true {
-            do {
-                let rest = max((end - .now) / .seconds(1), 0.1)
-                // This is read first, so that connections that are opened side by side do not make the log seem to have
-                // gone back.
-                let logEnd = logEnd.withLock { $0 }
-                // While this waits for a silent server, another one may just be taking its place.
-                let mayTurn = hasConnected.load(ordering: .relaxed)
-                let connection = try Connection.open(
-                    target,
-                    timeout: rest,
-                    most: mayTurn ? turn : nil,
-                    process: process
-                ) { connection in
-                    connection.planAge = planAge.load(ordering: .relaxed)
-                    try prepare(connection)
-                    try requireSameCluster(connection.systemIdentifier)
-                    try registerServer(of: connection, since: logEnd)
-                }
-                connection.patience = max(timeout ?? self.timeout, 1)
-                explainWaits(of: connection)
-                hasConnected.store(true, ordering: .relaxed)
-                return connection
-            } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline {
-                let isKnown = hasConnected.load(ordering: .relaxed)
-                let mayCome =
-                    (error.isBusy && openingTimeout == .infinity)
-                    || (isKnown && !error.isRefusal
-                        && (error.sqlState == PostgreSQLError.cutOff || target.hasSeveralHosts
-                            || (error.isUnreached && openingTimeout == .infinity)))
-                if error.isBusy { busy = error }
-                guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else {
-                    // The last attempt may have had no time for an answer; the earlier error is reported then, which
-                    // would have been the same.
-                    throw error.kind == .deadline ? busy ?? error : error
-                }
-                // Many processes may wait for the same server.
-                usleep(UInt32(pause * Double.random(in: 0.5...1.5)))
-                pause = min(pause * 1.5, Self.longestPause)
-                turn = min(turn * 2, Self.longestTurn)
-            }
-        }
-    }
-
-    /// How many microseconds to wait before another attempt to open a connection.
-    private static let firstPause = 50_000.0
-    private static let longestPause = 500_000.0
-    /// How many seconds to wait for each of several hosts, the first time and at most.
-    private static let firstTurn = 0.5
-    private static let longestTurn = 10.0
+    /// The number of callers that wait for a session because the server has no room for another.
+    var seekerCount: Int { idle.seekerCount }
 
     // MARK: - Plans
+
+    /// The age that current plans have.
+    var currentPlanAge: Int { planAge.load(ordering: .relaxed) }
 
     /// Makes the server plan each prepared statement anew at its next use, because tables have grown much.
     ///
@@ -370,7 +309,7 @@ package final class ConnectionPool: Sendable {
     ///
     /// If the server is silent for so long, then the other unused connections are closed without a question.
     private func hasCurrentPlans(_ connection: Connection, until end: ContinuousClock.Instant) -> Bool {
-        let age = planAge.load(ordering: .relaxed)
+        let age = currentPlanAge
         guard connection.planAge != age, !connection.isPooled else { return true }
         connection.planAge = age
         connection.patience = max((end - .now) / .seconds(1), 0.1)
@@ -392,113 +331,49 @@ package final class ConnectionPool: Sendable {
     /// The number of times that this has happened.
     package var serverChanges: Int { changes.load(ordering: .acquiring) }
 
-    /// Whether a connection leads to the current primary, as far as that is known.
-    private func isCurrent(_ connection: Connection) -> Bool {
-        connection.timeline == nil || connection.timeline == timeline.withLock { $0 }
-    }
-
     /// The timeline of the current primary, as far as that is known.
-    package var currentTimeline: Int64? { timeline.withLock { $0 } }
+    package var currentTimeline: Int64? { server.timeline }
 
     /// The number of the cluster that connections lead to, as far as that is known.
-    package var systemIdentifier: Int64? { system.withLock { $0 } }
+    package var systemIdentifier: Int64? { server.system }
 
-    /// Refuses a server of another cluster, which may have a copy of the store with the same UUID and other rows.
-    private func requireSameCluster(_ new: Int64?) throws(PostgreSQLError) {
-        guard let new else { return }
-        let known = system.withLock { system in
-            system = system ?? new
-            return system
-        }
-        if let known, known != new {
-            throw PostgreSQLError(
-                .connection,
-                "the server is of another cluster than before: its system identifier is \(new), and was \(known). If that is meant, remove the store, and add it again"
-            )
-        }
-    }
-
-    /// Registers the server that a new connection has reached, and forgets the sessions of any other one.
+    /// Notes the server that a connection has reached, and forgets the sessions of any other one.
     ///
-    /// - Parameters:
-    ///   - connection: The connection.
-    ///   - logEnd: The farthest end of the log that was known before the connection was opened.
     /// - Throws: ``PostgreSQLError`` if another server has replaced this one.
-    private func registerServer(of connection: Connection, since logEnd: (timeline: Int64, position: Int64)?)
-        throws(PostgreSQLError)
-    {
-        let isLater = try isLater(connection.timeline)
-        let isOtherRun = isOtherRun(connection)
-        let hasGoneBack = hasGoneBack(connection, since: logEnd)
-        if isLater || isOtherRun || hasGoneBack { serverHasChanged() }
-    }
-
-    private func serverHasChanged() {
-        changes.add(1, ordering: .acquiringAndReleasing)
-        // Sessions of the old server may still exist, and all that they write is lost.
-        closeIdle()
-        failedOver.withLock { $0 }?()
+    func noteServer(of connection: Connection) throws(PostgreSQLError) {
+        if try server.note(connection) { serverHasChanged(before: connection) }
     }
 
     /// Registers what a connection has found out about its run since it was opened.
     package func registerRun(of connection: Connection) {
-        if isOtherRun(connection) { serverHasChanged() }
+        if server.noteRun(of: connection) { serverHasChanged(before: connection) }
     }
 
-    /// Whether the timeline of a new connection is later than those of earlier connections.
+    /// Closes the unused connections that may lead to the old server, and reports the change.
     ///
-    /// - Throws: ``PostgreSQLError`` if it is earlier: another server has replaced this one, and changes that are
-    ///   written here are lost.
-    private func isLater(_ new: Int64?) throws(PostgreSQLError) -> Bool {
-        guard let new else { return false }
-        let known = timeline.withLock { timeline in
-            defer { timeline = max(new, timeline ?? new) }
-            return timeline ?? new
-        }
-        if new < known {
-            throw PostgreSQLError(
-                .connection,
-                "the server is one whose place another has taken: it is on timeline \(new), and \(known) was seen"
-            )
-        }
-        return new > known
+    /// - Parameter connection: A connection to the new server.
+    private func serverHasChanged(before connection: Connection) {
+        changes.add(1, ordering: .acquiringAndReleasing)
+        // Sessions of the old server may still exist, and all that they write is lost. Those of other pools that were opened later are of the new one.
+        closeIdle()
+        idle.close { $0.settings == connection.settings && $0.openedAt < connection.openedAt }
+        failedOver.withLock { $0 }?()
     }
 
-    /// Whether a new connection has reached another run of the primary than the connection before.
+    // MARK: - Closing
+
+    /// Closes the unused connections that have served this pool, or its schema, last, because the server has ended one and probably others.
     ///
-    /// No connection outlives a run. A server that was started again on the same timeline may have lost its last
-    /// commits (`synchronous_commit=off`), or may have been put back from a copy.
-    private func isOtherRun(_ connection: Connection) -> Bool {
-        if FaultGuard.runCheck.isOff { return false }
-        // Connections to replicas may lead to several servers.
-        guard connection.timeline != nil, let new = connection.serverRun else { return false }
-        let known = run.withLock { run in
-            defer { run = new.completed(by: run) }
-            return run
-        }
-        return known.map { !$0.isSame(as: new) } ?? false
+    /// A connection that has served another pool is tried before it serves this one.
+    package func closeIdle() {
+        idle.close { $0.settings == target.settings && ($0.servedPool == number || $0.schema == target.schema) }
     }
 
-    /// Whether the log of the server of a new connection is shorter than it was for an earlier connection.
-    ///
-    /// That happens if a whole machine is set back while the server runs. Log that was written after the earlier
-    /// connection was opened is not counted, so not every such server is noticed.
-    private func hasGoneBack(_ connection: Connection, since known: (timeline: Int64, position: Int64)?) -> Bool {
-        guard let timeline = connection.timeline, let position = connection.logPosition else { return false }
-        let hasGoneBack = known.map { $0.timeline == timeline && position < $0.position } ?? false
-        logEnd.withLock { end in
-            if let other = end, !hasGoneBack, (other.timeline, other.position) >= (timeline, position) { return }
-            end = (timeline, position)
-        }
-        return hasGoneBack
-    }
-
-    /// Closes the unused connections, because the server has ended one and probably others.
-    package func closeIdle() { idle.withLock { $0.removeAll() } }
-
-    /// Closes all connections; those in use are closed when they come back.
+    /// Closes all connections that no other pool can use; those in use are closed when they come back.
     package func close() {
         isClosed.store(true, ordering: .releasing)
-        closeIdle()
+        closeUnwanted()
     }
+
+    private func closeUnwanted() { if let budget { budget.forget(self) } else { closeIdle() } }
 }

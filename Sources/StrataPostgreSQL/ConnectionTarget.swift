@@ -125,6 +125,25 @@ package struct ConnectionTarget: Sendable, Hashable {
         return parameters
     }
 
+    /// What two targets have in common whose sessions can serve both: everything except the schema.
+    struct Settings: Hashable, Sendable {
+        fileprivate let url: String
+        fileprivate let preparesStatements: Bool
+        fileprivate let isPooled: Bool?
+        fileprivate let verifiesServer: Bool
+        fileprivate let isFollower: Bool
+    }
+
+    var settings: Settings {
+        Settings(
+            url: url,
+            preparesStatements: preparesStatements,
+            isPooled: isPooled,
+            verifiesServer: verifiesServer,
+            isFollower: isFollower
+        )
+    }
+
     /// The name of the schema as it is written in a statement.
     package var quotedSchema: String { "\"" + schema.replacing("\"", with: "\"\"") + "\"" }
 }

@@ -46,6 +46,20 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether the server accepts no connection for now: it starts, recovers, stops, or has no room for one more.
     package var isBusy: Bool { kind == .connection && ["57P03", "53300"].contains(sqlState) }
 
+    /// Whether the server, the database or the role has no room for another connection.
+    var hasNoRoom: Bool { kind == .connection && sqlState == "53300" }
+
+    /// The error at the end of a wait for the server; it says for how long there was no room, if that was the reason.
+    func afterWaiting(_ seconds: Double) -> PostgreSQLError {
+        guard hasNoRoom else { return self }
+        let time = (seconds * 10).rounded() / 10
+        return PostgreSQLError(
+            kind,
+            sqlState: sqlState,
+            "the server had no room for another connection for \(time) s: \(message)"
+        )
+    }
+
     /// Whether the server will always refuse such a connection: the password is wrong, or the database does not exist.
     var isRefusal: Bool { kind == .connection && (sqlState.hasPrefix("28") || sqlState.hasPrefix("3D")) }
 

@@ -4,8 +4,11 @@ import StrataLocks
 ///
 /// The server keeps the text, the tree and the plan of each until the session ends, so their number is limited.
 struct PreparedStatements {
-    /// A statement by its text and the types of its parameters.
+    /// A statement by its text, the types of its parameters, and the schema whose tables it means.
+    ///
+    /// A statement without a schema means no table of a store.
     struct Key: Hashable {
+        let schema: String
         let sql: String
         let types: [UInt32]
     }
@@ -27,6 +30,9 @@ struct PreparedStatements {
 
     /// Whether the server has statements that it should drop.
     var hasSuperfluous: Bool { hasUnknown || !unused.isEmpty || statements.count > WorkSize.preparedStatements }
+
+    /// Whether a statement that means tables of a schema is prepared.
+    func hasStatements(of schema: String) -> Bool { statements.keys.contains { $0.schema == schema } }
 
     func contains(_ key: Key) -> Bool { statements[key] != nil }
 

@@ -40,6 +40,14 @@ package struct ServerRun: Sendable, Hashable {
         )
     }
 
+    /// The run, as the session of another store sees it.
+    ///
+    /// - Parameter table: The number of the table with the metadata of that store; `nil` if it is unknown.
+    /// - Returns: The run with that number.
+    package func withTable(_ table: Int64?) -> ServerRun {
+        ServerRun(start: start, processes: processes, database: database, table: table)
+    }
+
     private static func mayBeSame(_ number: Int64?, _ other: Int64?) -> Bool {
         number == nil || other == nil || number == other
     }

@@ -41,10 +41,10 @@ extension OpenPostgreSQLStore {
                 }
                 try request.requireVersion(metadata.dictionary)
                 try prepare(for: request, mapping: mapping, metadata: metadata, at: target, through: pool)
-                let records = try pool.withConnection { connection in
-                    let records = try join(for: request, metadata: metadata, at: target, on: connection)
+                let (records, form) = try pool.withConnection { connection in
+                    let joined = try join(for: request, metadata: metadata, at: target, on: connection)
                     try findTable(of: connection, pool)
-                    return records
+                    return joined
                 }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
                 return OpenPostgreSQLStore(
@@ -54,6 +54,7 @@ extension OpenPostgreSQLStore {
                     metadata: metadata,
                     wasMade: wasMade,
                     recordsHistory: records,
+                    form: form,
                     replicas: replicas
                 )
             } catch {
@@ -96,14 +97,14 @@ extension OpenPostgreSQLStore {
     /// It checks that the server has all that the store relies on, and begins a history if one is requested. Then it
     /// marks the connection, so that the next user need not examine the store again.
     ///
-    /// - Returns: Whether a history is kept.
+    /// - Returns: Whether a history is kept, and how the server keeps the tables.
     /// - Throws: `persistentStoreOpen` (134080) if the server lacks something.
     private static func join(
         for request: PostgreSQLStoreRequest,
         metadata: StoreMetadata,
         at target: ConnectionTarget,
         on connection: Connection
-    ) throws -> Bool {
+    ) throws -> (recordsHistory: Bool, form: ServerForm) {
         do {
             // This takes one round trip, unless there is a pooler, behind which no session belongs to the connection.
             let (sql, values) = StoreMetadata.statement(joining: target)
@@ -111,15 +112,19 @@ extension OpenPostgreSQLStore {
             let asked =
                 connection.isPooled
                 ? nil : try connection.post(ServerCapabilities.statement, isKept: false)
+            let question = connection.isPooled ? nil : try ServerForm.ask(connection)
             let records = try beginHistory(request, connection)
             try ServerCapabilities.require(
                 asked.map { try connection.answer($0) } ?? connection.query(ServerCapabilities.statement),
                 target.place
             )
+            let form =
+                try question.map { try ServerForm.answer($0, connection) } ?? ServerForm.find(behind: connection)
             if let joined {
+                if form == .shardedBySchema { try StoreSessions.joinHere(target, connection) }
                 connection.isKnown = try StoreMetadata(connection.answer(joined), target.place).isSame(as: metadata)
             }
-            return records
+            return (records, form)
         } catch let error as PostgreSQLError where error.kind == .server && !connection.isBroken {
             if !connection.isIdle { try connection.rollback() }
             try ServerCapabilities.requireEach(connection, target.place)
@@ -196,7 +201,7 @@ extension OpenPostgreSQLStore {
             [.text(target.schema)]
         )
         if exists.rowCount == 0 { try connection.command("CREATE SCHEMA \(target.quotedSchema)") }
-        try connection.command(PostgreSQLSchema(mapping).statements.joined(separator: ";\n"))
+        try PostgreSQLSchema(mapping).create(on: connection)
         return exists.rowCount == 0
     }
 

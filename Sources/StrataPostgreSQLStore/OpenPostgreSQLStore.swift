@@ -106,6 +106,8 @@ final class OpenPostgreSQLStore: Sendable {
 
     /// Whether the store was made when it was opened.
     let wasMade: Bool
+    /// How the server keeps the tables.
+    let form: ServerForm
 
     var place: String { pool.target.place }
     var naming: SQLNaming { mapping.dialect.naming }
@@ -117,6 +119,7 @@ final class OpenPostgreSQLStore: Sendable {
         metadata: StoreMetadata,
         wasMade: Bool,
         recordsHistory: Bool,
+        form: ServerForm,
         replicas: Replicas?
     ) {
         self.request = request
@@ -124,11 +127,12 @@ final class OpenPostgreSQLStore: Sendable {
         self.mapping = mapping
         self.metadata = metadata
         self.wasMade = wasMade
+        self.form = form
         identifiers = Locked([metadata.uuid])
         historyIsKept = Atomic(recordsHistory)
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
-        keys = KeyAllocation(mapping, pool)
+        keys = KeyAllocation(mapping, pool, form)
         shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
         versions = PinnedPostgreSQLVersions(most: request.pinnedVersions.most)
@@ -142,72 +146,6 @@ final class OpenPostgreSQLStore: Sendable {
             onSetBack.withLock { $0 }?()
             onFailover.withLock { $0 }?()
         }
-    }
-
-    /// The pool of connections to a database; each of them sees only the store's schema.
-    static func pool(
-        _ target: ConnectionTarget,
-        size: Int,
-        timeout: Double,
-        openingTimeout: Double = .infinity,
-        budget: ConnectionBudget? = nil
-    ) -> ConnectionPool {
-        ConnectionPool(target, size: size, timeout: timeout, openingTimeout: openingTimeout, budget: budget) {
-            connection in
-            let settings = settings(target, timeout)
-            if try target.isPooled ?? connection.isBehindPooler() {
-                connection.isPooled = true
-                connection.beginTransactions(
-                    with: TransactionPrelude("SELECT \(settings.sql(isLocal: true))", settings.values)
-                )
-            } else {
-                try connection.query("SELECT \(settings.sql(isLocal: false))", settings.values)
-            }
-            try ServerIdentity.read(connection)
-        }
-    }
-
-    /// The settings of a session, or, behind a pooler, of each transaction.
-    private struct Settings {
-        let values: [PostgreSQLValue]
-
-        func sql(isLocal: Bool) -> String {
-            let settings = """
-                pg_catalog.set_config('search_path', $1, \(isLocal)), pg_catalog.set_config('lock_timeout', $2, \(isLocal)),
-                pg_catalog.set_config('idle_in_transaction_session_timeout', $3, \(isLocal))
-                """
-            // A pooler closes the connection to the client itself.
-            return isLocal ? settings : "\(settings), \(Self.keepalives), \(Self.clientCheck)"
-        }
-
-        /// Makes the server check after a minute whether the machine of a silent client still exists.
-        ///
-        /// Otherwise the locks and the version of the client would stay for two hours. A socket of the same machine has
-        /// no such settings.
-        private static let keepalives = [("idle", 60), ("interval", 10), ("count", 3)].map { name, most in
-            let setting = "tcp_keepalives_\(name)"
-            return """
-                CASE WHEN pg_catalog.current_setting('\(setting)')::int > \(most)
-                THEN pg_catalog.set_config('\(setting)', '\(most)', false) END
-                """
-        }.joined(separator: ", ")
-
-        /// Makes the server check every few seconds whether the client of a long statement still exists.
-        ///
-        /// Otherwise the statement of a killed process would run to its end, and keep its locks. PostgreSQL has this
-        /// since 14, and refuses it on systems that cannot detect it.
-        private static let clientCheck = """
-            CASE WHEN pg_catalog.current_setting('client_connection_check_interval', true) = '0' AND pg_catalog.version() LIKE '%linux%'
-            THEN pg_catalog.set_config('client_connection_check_interval', '5s', false) END
-            """
-    }
-
-    private static func settings(_ target: ConnectionTarget, _ timeout: Double) -> Settings {
-        // The limit ends before the client gives up, so that the server reports the cause: a lock.
-        let wait = timeout - min(timeout / 20, 0.5)
-        let milliseconds = String(Int(max(1, min(wait * 1000, 2e9))))
-        let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
-        return Settings(values: [.text("\(target.quotedSchema), pg_temp"), .text(milliseconds), .text(idle)])
     }
 
     // MARK: - The same store
@@ -227,7 +165,7 @@ final class OpenPostgreSQLStore: Sendable {
             // ends it. Each transaction checks the store and the server instead. It keeps migrations out until it ends,
             // because they lock this table first.
             let target = pool.target
-            let settings = Self.settings(target, pool.timeout)
+            let settings = SessionSettings(target, timeout: pool.timeout)
             let table = "\(target.quotedSchema).strata_store"
             let columns = ["(SELECT pg_catalog.md5(metadata) FROM \(table))"]
             let facts = (columns + ServerIdentity.columns(behind: connection)).joined(separator: ", ")
@@ -244,6 +182,7 @@ final class OpenPostgreSQLStore: Sendable {
                 }
             )
         } else {
+            if form == .shardedBySchema { try StoreSessions.joinHere(pool.target, connection) }
             try requireSame(try StoreMetadata.read(connection, place, joining: pool.target))
             try Self.findTable(of: connection, pool)
         }

@@ -26,6 +26,7 @@ extension PostgreSQLEngine {
         figures.readerLimit = database.pool.size
         figures.waitingReaders = database.pool.waiterCount
         (figures.pinnedVersions, figures.oldestPin) = database.versions.figures
+        figures.isSharded = database.form == .shardedBySchema
         figures.historyAge = watcher.withLock { $0 }.map { .now - $0.lastSeen }
         return figures
     }

@@ -29,10 +29,15 @@ enum ServerIdentity {
 
     /// The number of the table with the store's metadata, which differs from that of an earlier table of the same name;
     /// null if there is no such table.
-    private static let table = """
-        (SELECT c.oid::bigint FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE c.relname = 'strata_store' AND n.nspname = pg_catalog.current_schema())
+    ///
+    /// - Parameter schema: The expression of the schema's name.
+    /// - Returns: The expression of the number.
+    static func table(in schema: String) -> String {
         """
+        (SELECT c.oid::bigint FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.relname = 'strata_store' AND n.nspname = \(schema))
+        """
+    }
 
     /// The start time of the server, and its own processes, all of which end when one process crashes; and the database
     /// and the store in it.
@@ -43,7 +48,7 @@ enum ServerIdentity {
         """
         (SELECT pg_catalog.array_agg(pid::bigint) FROM pg_catalog.pg_stat_activity WHERE datid IS NULL AND usesysid IS NULL)
         """,
-        database, table,
+        database, table(in: "pg_catalog.current_schema()"),
     ]
 
     /// Asks a new session, and notes its answers; facts that the server does not report stay unknown.

@@ -14,6 +14,11 @@ enum StoreSessions {
         "pg_catalog.pg_advisory_lock_shared(\(AdvisoryLocks.sessions), pg_catalog.hashtext(\(schema)))"
     }
 
+    /// Makes a session one of them by a statement without a table, because a statement with a table may be executed in another session.
+    static func joinHere(_ target: ConnectionTarget, _ connection: Connection) throws {
+        try connection.query("SELECT \(join(schema: "$1"))", [.text(target.schema)])
+    }
+
     /// How many seconds a session may take to end.
     private static let patience = 10.0
 

@@ -24,6 +24,13 @@ enum Bench {
         if options.isInstrumented { FrameworkSide.instrument = EventCounter() }
         FrameworkSide.rowCacheBytes = options.rowCacheBytes
         RowWidth.current = options.width
+        if let tenants = options.tenants {
+            #if canImport(CoreDataPostgreSQL)
+            return try TenantBench.run(options, tenants: tenants)
+            #else
+            throw BenchError("This was built without libpq, so no requests to \(tenants) tenants can be measured")
+            #endif
+        }
         if let workloads = options.postgreSQL {
             #if canImport(CoreDataPostgreSQL)
             return try PostgreSQLBench.run(workloads, options)

@@ -124,6 +124,32 @@ struct PoolerTests {
         expectEqual(locks.rowCount, 0)
     }
 
+    @Test func `stores of several schemas share connections through a pooler`() throws {
+        let pooler = try Pooler()
+        let schema = try ConnectionTarget(pooler.url).schema
+        let otherURL = try require(URL(string: pooler.url.absoluteString.replacing(schema, with: "\(schema)_b")))
+        defer { _ = try? pooler.direct().command("DROP SCHEMA IF EXISTS \"\(schema)_b\" CASCADE") }
+        // The budget is that of this pooler alone.
+        let options: [String: Any] = [NSPostgreSQLServerConnectionsOption: 1]
+        let (a, b) = (try ServerStack(pooler.url, options), try ServerStack(otherURL, options))
+        let budget = try require(a.database.pool.budget)
+        for round in 0..<3 {
+            try a.insert("a \(round)")
+            try b.insert("b \(round)")
+            try expectEqual(a.cities(), (0...round).map { "a \($0)" })
+            try expectEqual(b.cities(), (0...round).map { "b \($0)" })
+            expectEqual([budget.usedCount, budget.idleCount], [0, 1])
+        }
+        try expect(a.database.pool.withConnection { $0.isPooled })
+        // The server's session shows the schema of a store only inside of its transactions.
+        let stranger = try Connection.open(try ConnectionTarget(pooler.url), timeout: 30)
+        try expectEqual(stranger.command("SHOW search_path")[0].string(0), #""$user", public"#)
+        try NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
+            .destroyPersistentStore(at: otherURL, type: .postgreSQL, options: nil)
+        expectEqual(expectThrows(CocoaError.self) { try b.cities() }?.code, .persistentStoreOperation)
+        try expectEqual(a.cities().count, 3)
+    }
+
     @Test func `a store gets foreign keys through a pooler, and saves with them`() throws {
         let pooler = try Pooler()
         try ServerStack(pooler.url).insert("Rome")

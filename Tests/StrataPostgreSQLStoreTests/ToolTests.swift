@@ -26,6 +26,8 @@ struct ToolTests {
 
         let inspected = run("inspect", "--store", url)
         expectEqual(inspected.code, .success, "\(inspected.complaints)")
+        let tables = inspected.lines.first { $0.hasPrefix("Tables ") }
+        expectEqual(tables?.split(separator: " ").dropFirst().joined(separator: " "), "one node")
         let city = inspected.lines.first { $0.split(separator: " ").first == "City" }
         expectEqual(city?.split(separator: " ").contains("1"), true)
 

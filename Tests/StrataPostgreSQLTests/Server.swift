@@ -8,7 +8,14 @@ enum Server {
 
     static var isThere: Bool { url != nil }
 
-    static func target() throws -> ConnectionTarget { try ConnectionTarget(require(url)) }
+    /// The URL, with another parameter.
+    static func url(_ item: String? = nil) throws -> URL {
+        let url = try require(url)
+        guard let item else { return url }
+        return try require(URL(string: url.absoluteString + (url.query == nil ? "?" : "&") + item))
+    }
+
+    static func target() throws -> ConnectionTarget { try ConnectionTarget(url()) }
 
     static func connection() throws -> Connection { try Connection.open(target(), timeout: 30) }
 }

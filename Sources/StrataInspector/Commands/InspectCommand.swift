@@ -11,9 +11,12 @@ enum InspectCommand: Command {
         let place = try StorePlace(try arguments.required("--store"))
         let figures = try place.isFile ? StoreFigures(of: place.url) : nil
         let metadata = try Store.metadata(of: place)
-        facts(place.name, metadata: metadata, figures: figures).forEach(print)
+        let opened = Result { try Store(arguments) }
+        let coordinator = (try? opened.get())?.context.persistentStoreCoordinator
+        let placement = coordinator?.statistics().stores.first?.tablePlacement
+        facts(place.name, metadata: metadata, figures: figures, placement: placement).forEach(print)
 
-        let store = try Store(arguments)
+        let store = try opened.get()
         let rows = try store.context.performAndWait { try entities(in: store) }
         print("")
         columns(
@@ -27,7 +30,12 @@ enum InspectCommand: Command {
     /// The values in the metadata, including the keys of applications.
     ///
     /// The beginning of the history is left out: only `verify` uses it.
-    static func facts(_ name: String, metadata: [String: Any], figures: StoreFigures? = nil) -> [String] {
+    static func facts(
+        _ name: String,
+        metadata: [String: Any],
+        figures: StoreFigures? = nil,
+        placement: CoreDataStatistics.TablePlacement? = nil
+    ) -> [String] {
         var rows = [["Store", name]]
         for (title, key) in [("Type", NSStoreTypeKey), ("UUID", NSStoreUUIDKey)] {
             rows.append([title, metadata[key].map { "\($0)" } ?? "none"])
@@ -41,6 +49,7 @@ enum InspectCommand: Command {
         for (key, value) in metadata.sorted(by: { $0.key < $1.key }) where !own.contains(key) {
             rows.append([key, (value as? Data)?.base64EncodedString() ?? "\(value)"])
         }
+        if let placement { rows.append(["Tables", placement.rawValue]) }
         if let figures { rows += self.rows(figures) }
         return columns(rows, indent: 0)
     }

@@ -46,10 +46,11 @@ final class SharedWatchConnection: Sendable {
         let isPooled = try pool.withConnection { $0.isPooled }
         if isPooled { return try database.pool.withConnection(body) }
         return try pool.withConnection { connection in
-            try connection.query(
-                "SELECT pg_catalog.set_config('search_path', $1, false)",
-                [.text("\(database.pool.target.quotedSchema), pg_temp")]
-            )
+            let target = database.pool.target
+            // The statement means no table of a store.
+            connection.showsNow("")
+            try OpenPostgreSQLStore.takeOver(connection, for: target, timeout: Self.patience)
+            connection.showsNow(target.schema)
             return try body(connection)
         }
     }

@@ -144,7 +144,7 @@ package final class PostgreSQLReplacement {
                 try connection.command(
                     "BEGIN; \(PostgreSQLEngine.workSetting); CREATE SCHEMA \(working.quotedSchema)"
                 )
-                try connection.command(PostgreSQLSchema(source).statements.joined(separator: ";\n"))
+                try PostgreSQLSchema(source).create(on: connection)
                 let naming = source.dialect.naming
                 for table in source.tables {
                     let own = [naming.key, naming.entity, naming.version]

@@ -30,10 +30,19 @@ final class PinnedPostgreSQLVersions: Sendable {
     ///   - mayBeReplica: Whether it may be a replica's version.
     ///   - limit: The number of seconds after which the version ends; `nil` for never.
     /// - Returns: The version.
-    /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the server.
+    /// - Throws: `persistentStoreOperation` (134070) if there are too many, or if the server keeps the tables elsewhere; errors of the server.
     func hold(_ database: OpenPostgreSQLStore, mayBeReplica: Bool, ageLimit limit: Double?) throws
         -> PinnedPostgreSQLVersion
     {
+        guard database.form == .oneNode else {
+            throw CocoaError.described(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "No context can be pinned to a version of the store \(database.place): its server is sharded by schema, and a transaction there sees what others commit meanwhile."
+                ]
+            ).marked(.environment)
+        }
         let isAllowed = state.withLock { state in
             state.held.removeAll { $0.version == nil }
             guard state.held.count + state.coming < most else { return false }

@@ -120,6 +120,11 @@ struct PostgreSQLReading: Sendable {
     }
 
     private func newestCursor(for plan: FetchPlan, mayBeReplica: Bool) throws -> PostgreSQLCursor {
+        // Where no version can be held, the rows are read as they are when the loop comes to them.
+        if version == nil, database.form == .shardedBySchema {
+            let newest = NewestRows(database)
+            return PostgreSQLCursor(try newest.references(for: plan), of: plan.layout, from: newest)
+        }
         // The rows belong to the moment at which they are listed.
         let version =
             try version ?? database.versions.hold(database, mayBeReplica: mayBeReplica, ageLimit: nil)
@@ -226,16 +231,25 @@ extension Connection {
     }
 }
 
+/// The committed rows of a database at the moment of each read.
+private final class NewestRows: PostgreSQLSource {
+    private let database: OpenPostgreSQLStore
+
+    init(_ database: OpenPostgreSQLStore) { self.database = database }
+
+    var reading: PostgreSQLReading { PostgreSQLReading(database) }
+}
+
 /// The answer to a fetch, read piece by piece: the rows of a version are read by their keys.
 final class PostgreSQLCursor: RowCursor {
     private var references: [ObjectReference]
     private let layout: EntityLayout
-    private var version: PinnedPostgreSQLVersion
+    private var version: any PostgreSQLSource
     private var position = 0
     /// Makes another cursor if the version ends before any row was handed out; `nil` if that is not possible.
     var startAgain: (() throws -> PostgreSQLCursor)?
 
-    init(_ references: [ObjectReference], of layout: EntityLayout, from version: PinnedPostgreSQLVersion) {
+    init(_ references: [ObjectReference], of layout: EntityLayout, from version: any PostgreSQLSource) {
         self.references = references
         self.layout = layout
         self.version = version

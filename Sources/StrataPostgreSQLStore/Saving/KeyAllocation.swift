@@ -29,6 +29,7 @@ enum KeyTimeline {
 final class KeyAllocation: Sendable {
     private let mapping: SQLMapping
     private let pool: ConnectionPool
+    private let form: ServerForm
     private let drawn: Locked<Drawn>
     /// Returns the number of the process.
     private let process: @Sendable () -> pid_t
@@ -64,10 +65,17 @@ final class KeyAllocation: Sendable {
     /// - Parameters:
     ///   - mapping: The tables and their sequences.
     ///   - pool: The connections whose plans are made anew when a table has become ten times as large.
+    ///   - form: How the server keeps the tables.
     ///   - process: Returns the number of the process; tests pass other functions.
-    init(_ mapping: SQLMapping, _ pool: ConnectionPool, process: @escaping @Sendable () -> pid_t = { getpid() }) {
+    init(
+        _ mapping: SQLMapping,
+        _ pool: ConnectionPool,
+        _ form: ServerForm = .oneNode,
+        process: @escaping @Sendable () -> pid_t = { getpid() }
+    ) {
         self.mapping = mapping
         self.pool = pool
+        self.form = form
         self.process = process
         drawn = Locked(Drawn(process: process()))
     }
@@ -112,6 +120,7 @@ final class KeyAllocation: Sendable {
     /// A sequence that was altered, or set back by an incomplete restore, gives keys that lie in blocks of others. So
     /// the same statement asks for the increment of the sequence, and whether there are rows with these keys.
     private func draw(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Range<Int64>] {
+        if form == .shardedBySchema { return try drawApart(blocks, of: table, on: connection) }
         let key = mapping.dialect.naming.key
         let sequence = PostgreSQLSchema.sequence(table)
         let sql = """
@@ -129,22 +138,59 @@ final class KeyAllocation: Sendable {
             connection.isPooled
             ? try connection.query(sql, values)
             : try connection.answer(try connection.post(sql, values, isKept: false))
-        let size = Int64(PostgreSQLSchema.keyBlock)
         return try drawn.rows.map { row in
-            guard row.int64(1) == size else {
-                throw failure(
-                    "the sequence \(sequence.raw) increments by \(row.int64(1)), and must by \(size). Run ALTER SEQUENCE \(sequence) INCREMENT BY \(size)"
-                )
-            }
-            let first = KeyTimeline.key(row.int64(0), timeline)
-            let block = first..<(first + size)
-            if let found = row.optionalInt64(2), block.contains(found) {
-                throw failure(
-                    "the sequence \(sequence.raw) is behind the rows of \(table.name.raw), which have the key \(found) that it gives. Set it beyond the last one with setval"
-                )
-            }
-            return block
+            try block(row.int64(0), increment: row.int64(1), taken: row.optionalInt64(2), of: table, timeline)
         }
+    }
+
+    /// Draws blocks, and asks for rows with their keys in another statement: the sequence and the table may be on two nodes.
+    private func drawApart(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Range<Int64>] {
+        let key = mapping.dialect.naming.key
+        let timeline = connection.timeline ?? 1
+        let drawn = try connection.query(
+            """
+            SELECT pg_catalog.nextval($1::text::regclass), (pg_catalog.pg_sequence_parameters($1::text::regclass)).increment
+            FROM pg_catalog.generate_series(1, $2)
+            """,
+            [.text(PostgreSQLSchema.sequence(table).description), .int8(blocks)]
+        )
+        return try drawn.rows.map { row in
+            let found = try connection.query(
+                "SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= $1 ORDER BY t.\(key) LIMIT 1",
+                [.int8(KeyTimeline.key(row.int64(0), timeline))]
+            )
+            return try block(row.int64(0), increment: row.int64(1), taken: found.firstInt64, of: table, timeline)
+        }
+    }
+
+    /// The block of a number that a sequence has given.
+    ///
+    /// - Parameters:
+    ///   - number: The number.
+    ///   - increment: The increment of the sequence.
+    ///   - taken: The first key from there on that a row has; `nil` if there is none.
+    ///   - table: The table.
+    ///   - timeline: The timeline of the server.
+    /// - Returns: The keys.
+    /// - Throws: `persistentStoreSave` (134030) if the sequence does not count as it should, or is behind the rows.
+    private func block(_ number: Int64, increment: Int64, taken: Int64?, of table: SQLTable, _ timeline: Int64) throws
+        -> Range<Int64>
+    {
+        let size = Int64(PostgreSQLSchema.keyBlock)
+        let sequence = PostgreSQLSchema.sequence(table)
+        guard increment == size else {
+            throw failure(
+                "the sequence \(sequence.raw) increments by \(increment), and must by \(size). Run ALTER SEQUENCE \(sequence) INCREMENT BY \(size)"
+            )
+        }
+        let first = KeyTimeline.key(number, timeline)
+        let block = first..<(first + size)
+        if let taken, block.contains(taken) {
+            throw failure(
+                "the sequence \(sequence.raw) is behind the rows of \(table.name.raw), which have the key \(taken) that it gives. Set it beyond the last one with setval"
+            )
+        }
+        return block
     }
 
     // MARK: - Copies of other stores

@@ -4,16 +4,6 @@ import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 
-/// The settings of a transaction for the server's plans.
-enum PlanSettings {
-    /// Those of the server.
-    case standard
-    /// Indexes find all rows.
-    case lookUps
-    /// Indexes find all rows, and have their order.
-    case inOrder
-}
-
 /// Work that a transaction carries out, from the beginning again if the transaction is lost.
 protocol RepeatableWork {
     /// The answer that the caller gets.
@@ -245,9 +235,8 @@ struct StoreWrite<Work: RepeatableWork> {
         case .written(let answer, let result, let isRecorded, let witness):
             if isRecorded { engine.ownTransactions.withLock { $0.add(identifier) } }
             // These numbers are needed if the connection breaks, so they are read before COMMIT is sent.
-            let numbers = try connection.answer(begun)
-            // Without a history, the last column shows whether another process has begun one (`Beginning.history`).
-            if !recordsHistory, numbers.rowCount > 0, numbers[0].int64(numbers.columnCount - 1) != 0 {
+            let numbers = try connection.answer(begun.numbers)
+            if try begun.findsHistory(connection) {
                 database.recordHistory()
                 try takeBack(on: connection)
                 return nil
@@ -267,11 +256,9 @@ struct StoreWrite<Work: RepeatableWork> {
         }
     }
 
-    private func begin(on connection: Connection, recordsHistory: Bool) throws -> PostedStatement {
+    private func begin(on connection: Connection, recordsHistory: Bool) throws -> Beginning {
         if savepoint == nil { try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED") }
-        let begun = try connection.post(
-            Beginning.statement(work.plans, recordsHistory: recordsHistory)
-        )
+        let begun = try Beginning(work.plans, recordsHistory: recordsHistory, database.form, on: connection)
         // The server wakes up, and begins, while the work makes its first statements.
         if work.isLarge { try connection.sendPosted() }
         return begun
@@ -304,44 +291,6 @@ struct StoreWrite<Work: RepeatableWork> {
                 if let result = result as? StoreSaveResult { doubt.result = result }
                 throw doubt
             }
-        }
-    }
-}
-
-/// The statement at the beginning of a transaction, which reads its number and that of the server's process.
-private enum Beginning {
-    private static let plain = "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
-
-    /// Settings for one transaction, all of whose rows are found by indexes.
-    ///
-    /// The server makes one plan of a statement for any number of keys, and keeps it. By default it may make the
-    /// plan while the table is small: such a plan reads the whole table, and compares each row with each key. It
-    /// would also plan anew for each save of a few rows, because it expects ten keys. It considers queries without
-    /// an index so costly that it would compile them to machine code first.
-    private static let lookUps =
-        [("enable_seqscan", "off"), ("plan_cache_mode", "force_generic_plan"), ("jit", "off")]
-        .map { ", pg_catalog.set_config('\($0)', '\($1)', true)" }.joined()
-
-    /// Settings for a claim, whose order an index has.
-    ///
-    /// The server's statistics of a queue are often those of an empty one. By them it would read and sort all rows that
-    /// wait, for one of them. With this setting it reads the index in its order, and sorts only rows whose values are equal.
-    private static let inOrder = lookUps + ", pg_catalog.set_config('enable_sort', 'off', true)"
-
-    /// Whether another process has begun a history since the store was opened.
-    private static let history = ", EXISTS (SELECT FROM strata_history)"
-
-    private static let unrecorded = plain + history
-    private static let recordedLookUps = plain + lookUps
-    private static let unrecordedLookUps = plain + lookUps + history
-    private static let recordedClaim = plain + inOrder
-    private static let unrecordedClaim = plain + inOrder + history
-
-    static func statement(_ plans: PlanSettings, recordsHistory: Bool) -> String {
-        switch plans {
-        case .standard: recordsHistory ? plain : unrecorded
-        case .lookUps: recordsHistory ? recordedLookUps : unrecordedLookUps
-        case .inOrder: recordsHistory ? recordedClaim : unrecordedClaim
         }
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
@@ -17,6 +18,14 @@ package struct PostgreSQLSchema {
             Self.bookkeeping
             + mapping.tables.flatMap { [Self.createSequence($0), Self.create($0, as: $0.name, besides: taken)] }
             + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) } + Self.indexes(mapping).map(\.sql)
+    }
+
+    /// Creates the tables, sequences and indexes, in one round trip.
+    ///
+    /// Each statement is a separate message, because some engines refuse messages that create several tables.
+    func create(on connection: Connection) throws {
+        for statement in statements { try connection.post(statement, isKept: false, mayWait: true) }
+        try connection.readPostedAnswers()
     }
 
     /// A digest of the tables with their columns; it changes when one of them changes.

@@ -16,6 +16,8 @@ package struct EngineFigures: Sendable {
     ///
     /// It is `nil` if each read checks, or if nothing can report it.
     package var historyAge: Duration?
+    /// Whether a server keeps the tables on another node than the one to which clients connect; `nil` for an engine without a server.
+    package var isSharded: Bool?
     /// The size of the file, in bytes.
     package var fileSize = 0
     /// The size of the write-ahead log, in bytes.

@@ -46,6 +46,12 @@ struct BenchOptions {
     var postgreSQL: [PostgreSQLWorkload]?
     /// The milliseconds by which each round trip to the PostgreSQL server is made longer.
     var roundTrip = 0.0
+    /// The number of tenants to which requests are measured, each with a schema; `nil` for none.
+    var tenants: Int?
+    /// The most connections of all tenants together, and the number of requests to them.
+    var (connections, requests) = (8, 16_000)
+    /// Whether the stores of the tenants share no sessions.
+    var isApart = false
     /// How many bytes of unused rows each store's row cache keeps; `nil` for the default of the coordinator.
     var rowCacheBytes: Int?
     var showsHelp = false
@@ -61,10 +67,15 @@ struct BenchOptions {
                bench --prepare | --once W2 [--side SIDE] [--rows N] [--caches STATE] --folder FOLDER
                bench --northwind [--runs N] [--json FILE] [--folder FOLDER]
                bench --store postgresql [--only P1,P2] [--rows N] [--runs N] [--seconds N] [--round-trip MS]
+               bench --tenants N [--connections N] [--requests N] [--apart]
 
           --store postgresql  compare with raw libpq, on the server that STRATA_TEST_POSTGRESQL names
 
           --round-trip MS  lets each round trip to that server take so many milliseconds longer, for both sides
+
+          --tenants N      send requests to so many tenants of one process at random, each with a schema on that server,
+                           by way of --connections (default: 8), until there were --requests (default: 16000);
+                           with --apart no session serves two of them
 
           --northwind      read all orders of Northwind in several forms, each --runs times (default: 100)
 
@@ -141,6 +152,10 @@ struct BenchOptions {
                     throw BenchError("\(name) takes milliseconds, not “\(text)”")
                 }
                 options.roundTrip = number
+            case "--tenants": options.tenants = try number(of: name, from: 1)
+            case "--connections": options.connections = try number(of: name, from: 1)
+            case "--apart": options.isApart = true
+            case "--requests": options.requests = try number(of: name, from: 1)
             case "--rows": options.rows = try number(of: name, from: 100)
             case "--runs": options.namedRuns = try number(of: name, from: 1)
             case "--json": options.json = try value(of: name)
