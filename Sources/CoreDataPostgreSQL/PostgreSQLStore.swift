@@ -43,7 +43,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     /// foreign keys.
     package static func addForeignKeys() { foreignKeys.store(true, ordering: .relaxed) }
 
-    private static func database(_ url: URL) -> URL { translation.withLock { $0 }?(url) ?? url }
+    static func database(_ url: URL) -> URL { translation.withLock { $0 }?(url) ?? url }
 
     package override func loadMetadata() throws {
         guard let url = url.map(Self.database), let model = persistentStoreCoordinator?.managedObjectModel else {
@@ -207,6 +207,12 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         )
     }
 
+    package static func forecast(at url: URL, options: [AnyHashable: Any], of migration: SchemaMigration) throws
+        -> MigrationForecast
+    {
+        try PostgreSQLEngine.forecast(at: database(url), of: migration, timeout: StoreOption.timeout(options))
+    }
+
     package static func replacement(
         of url: URL,
         options: [AnyHashable: Any],
@@ -225,28 +231,6 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 
     package static func cachedModel(at url: URL) throws -> Data? {
         try PostgreSQLEngine.cachedModel(at: database(url))
-    }
-
-    // MARK: - Tools
-
-    /// The faults of a store, one sentence each; see ``PostgreSQLVerifier``.
-    package static func problems(
-        at url: URL,
-        _ model: NSManagedObjectModel,
-        configuration: String? = nil
-    ) throws -> [String] {
-        try model.tryFreeze()
-        return try PostgreSQLVerifier.problems(
-            at: database(url),
-            model.frozen.schema,
-            configuration: configuration == defaultConfigurationName ? nil : configuration
-        )
-    }
-
-    /// The statements that create a store for a model, in an empty schema.
-    package static func statements(for model: NSManagedObjectModel) throws -> [String] {
-        try model.tryFreeze()
-        return try PostgreSQLEngine.statements(for: model.frozen.schema)
     }
 
     // MARK: - Whole stores

@@ -50,10 +50,15 @@ package enum ExitCode: Int32 {
 extension Option {
     static let store = Option(
         "--store",
-        "FILE",
+        "STORE",
         required: true,
-        help:
-            "the SQLite store, which is not modified; inspect, verify, fetch, explain and export take the URL of a PostgreSQL store as well"
+        help: "the SQLite file, or the URL of a PostgreSQL store; it is not modified"
+    )
+    static let modifiedStore = Option(
+        "--store",
+        "STORE",
+        required: true,
+        help: "the SQLite file, or the URL of a PostgreSQL store"
     )
     static let model = Option(
         "--model",

@@ -25,12 +25,9 @@ struct Store {
 
     /// Opens the store that `arguments` name, with the model that they name or the copy in the store.
     ///
-    /// If `hasJobs` is true, then the objects of jobs are those of `CoreDataJobs`, and stores of PostgreSQL can be changed.
+    /// If `hasJobs` is true, then the objects of jobs are those of `CoreDataJobs`.
     init(_ arguments: Arguments, access: Access = .reading, hasJobs: Bool = false) throws {
         let place = try StorePlace(try arguments.required("--store"))
-        if case .writing = access, !place.isFile, !hasJobs {
-            throw UsageError("that is done with files only, not with a URL")
-        }
         url = place.url
         metadata = try Self.metadata(of: place)
         model = try Self.model(arguments, place)
@@ -77,13 +74,6 @@ struct Store {
         return (coordinator.openStores.first?.rows as? any HistoryStore)?.hasHistory ?? false
     }
 
-    /// The file that `--store` names, for commands that accept only files.
-    static func url(_ arguments: Arguments) throws -> URL {
-        let place = try StorePlace(try arguments.required("--store"))
-        guard place.isFile else { throw UsageError("that is done with files only, not with a URL") }
-        return place.url
-    }
-
     static func metadata(of place: StorePlace) throws -> [String: Any] {
         try NSPersistentStoreCoordinator.metadataForPersistentStore(
             type: place.type,
@@ -92,30 +82,14 @@ struct Store {
         )
     }
 
-    static func metadata(at url: URL) throws -> [String: Any] {
-        try NSPersistentStoreCoordinator.metadataForPersistentStore(
-            type: .sqlite,
-            at: url,
-            options: [NSReadOnlyPersistentStoreOption: true]
-        )
-    }
-
     /// The model that `--model` names, or otherwise the copy in the store.
     ///
     /// - Parameters:
     ///   - arguments: The command line.
-    ///   - storeURL: The store.
+    ///   - place: The store.
     ///   - option: The option that names a model.
     /// - Returns: The model, with plain objects.
     /// - Throws: `migrationMissingSourceModel` (134130) with advice on what to name, and errors of reading either file.
-    static func model(
-        _ arguments: Arguments,
-        storeURL: URL,
-        option: String = "--model"
-    ) throws -> NSManagedObjectModel {
-        try model(arguments, try StorePlace(storeURL.path), option: option)
-    }
-
     static func model(
         _ arguments: Arguments,
         _ place: StorePlace,
@@ -140,6 +114,22 @@ struct Store {
     /// The model at `path`: a package of versions, one version, or the XML of one.
     static func model(at path: String) throws -> NSManagedObjectModel {
         withoutClasses(try NSManagedObjectModel(reading: URL(fileURLWithPath: path)))
+    }
+
+    /// The model that `--model` names, or otherwise the copy in a backup of a PostgreSQL store.
+    ///
+    /// - Throws: `migrationMissingSourceModel` (134130) if there is neither.
+    static func model(_ arguments: Arguments, inBackup data: Data?) throws -> NSManagedObjectModel {
+        if let path = arguments["--model"] { return try model(at: path) }
+        guard let data else {
+            throw CocoaError.described(
+                .migrationMissingSourceModel,
+                userInfo: [
+                    NSLocalizedDescriptionKey: "The backup has no copy of the store's model. Name one with --model."
+                ]
+            )
+        }
+        return withoutClasses(try NSManagedObjectModel(cachedModelData: data))
     }
 
     /// Makes all objects plain managed objects: the classes of the model's author are not in this program.

@@ -52,6 +52,8 @@ struct StorePlace {
         }
     }
 
+    init(url: URL, type: NSPersistentStore.StoreType) { (self.url, self.type) = (url, type) }
+
     private static func place(_ text: String) throws -> (URL, NSPersistentStore.StoreType) {
         guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
             return (URL(fileURLWithPath: text), .sqlite)
@@ -104,23 +106,5 @@ struct StorePlace {
             at: url,
             options: [NSReadOnlyPersistentStoreOption: true]
         )
-    }
-
-    /// The problems of a PostgreSQL store, a sentence each.
-    func problems(_ model: NSManagedObjectModel, configuration: String?) throws -> [String] {
-        #if canImport(CoreDataPostgreSQL)
-        try PostgreSQLStore.problems(at: url, model, configuration: configuration)
-        #else
-        []
-        #endif
-    }
-
-    /// The statements that create a PostgreSQL store for a model.
-    static func postgreSQLStatements(for model: NSManagedObjectModel) throws -> [String] {
-        #if canImport(CoreDataPostgreSQL)
-        try PostgreSQLStore.statements(for: model)
-        #else
-        throw UsageError("this strata was built without libpq")
-        #endif
     }
 }

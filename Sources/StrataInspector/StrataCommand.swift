@@ -5,7 +5,8 @@ import StrataPackages
 package enum StrataCommand {
     static let commands: [any Command.Type] = [
         InspectCommand.self, FetchCommand.self, ModelCommand.self, SchemaCommand.self, VerifyCommand.self,
-        MigrateCommand.self, CheckMigrationCommand.self, BackupCommand.self, ExplainCommand.self, VacuumCommand.self,
+        MigrateCommand.self, CheckMigrationCommand.self, BackupCommand.self, RestoreCommand.self, ExplainCommand.self,
+        VacuumCommand.self,
         HistoryCommand.self, JobsCommand.self,
         ExportCommand.self, ImportCommand.self, NewCommand.self,
     ]
@@ -52,7 +53,7 @@ package enum StrataCommand {
         let lines = commands.map { "  \($0.usage)\n      \($0.summary)" }
         return """
             Looks into Core Data's stores, in SQLite and PostgreSQL, and into models.
-            Only migrate, vacuum, history purge, jobs and import modify a store; jobs list does not.
+            Only migrate, vacuum, history purge and jobs modify a store, and jobs list does not; import and restore make one.
 
             \(lines.joined(separator: "\n"))
               strata --version

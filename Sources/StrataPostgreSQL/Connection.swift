@@ -291,6 +291,12 @@ package final class Connection: @unchecked Sendable {
         }
     }
 
+    /// Waits until the server has sent something, and receives it.
+    func receiveMore() throws(PostgreSQLError) {
+        try wait(POLLIN)
+        try consumeInput()
+    }
+
     /// Receives what the server has sent.
     private func consumeInput() throws(PostgreSQLError) {
         // The rest of an encrypted record stays in the TLS library, where a wait for the socket does not see it. A

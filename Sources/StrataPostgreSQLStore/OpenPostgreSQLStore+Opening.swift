@@ -138,7 +138,7 @@ extension OpenPostgreSQLStore {
     /// temporary tables of the session, which no other session sees and which end with it.
     ///
     /// - Throws: ``PostgreSQLError`` with 42501.
-    private static func requireUse(of target: ConnectionTarget, _ connection: Connection) throws {
+    static func requireUse(of target: ConnectionTarget, _ connection: Connection) throws {
         let refused = try connection.query(
             """
             SELECT 1 FROM pg_catalog.pg_namespace
@@ -196,12 +196,21 @@ extension OpenPostgreSQLStore {
         throws
         -> Bool
     {
+        let isNew = try makeSchema(at: target, on: connection)
+        try PostgreSQLSchema(mapping).create(on: connection)
+        return isNew
+    }
+
+    /// Makes the schema, unless it exists, in the transaction that is open.
+    ///
+    /// - Returns: Whether it was made.
+    @discardableResult
+    static func makeSchema(at target: ConnectionTarget, on connection: Connection) throws -> Bool {
         let exists = try connection.query(
             "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
             [.text(target.schema)]
         )
         if exists.rowCount == 0 { try connection.command("CREATE SCHEMA \(target.quotedSchema)") }
-        try PostgreSQLSchema(mapping).create(on: connection)
         return exists.rowCount == 0
     }
 

@@ -15,6 +15,11 @@ enum PostgreSQLBoundary {
         case saving = "be saved"
         case destroying = "be destroyed"
         case migrating = "be migrated"
+        case restoring = "be restored"
+        case vacuuming = "be vacuumed"
+
+        /// Whether a missing right is one to write.
+        fileprivate var writes: Bool { ![.opening, .reading, .destroying].contains(self) }
     }
 
     /// Runs `body` and turns errors of PostgreSQL into errors of the framework; other errors are thrown unchanged.
@@ -35,12 +40,12 @@ enum PostgreSQLBoundary {
             case (.cancelled, _): .userCancelled
             case (_, "53100"): .fileWriteOutOfSpace
             case (_, "28000"), (_, "28P01"), (_, "42501"):
-                doing == .saving || doing == .migrating ? .fileWriteNoPermission : .fileReadNoPermission
+                doing.writes ? .fileWriteNoPermission : .fileReadNoPermission
             case (_, "25006"): .fileWriteNoPermission
             default:
                 switch doing {
                 case .opening: .persistentStoreOpen
-                case .reading, .destroying: .persistentStoreOperation
+                case .reading, .destroying, .restoring, .vacuuming: .persistentStoreOperation
                 case .saving: .persistentStoreSave
                 case .migrating: .migration
                 }

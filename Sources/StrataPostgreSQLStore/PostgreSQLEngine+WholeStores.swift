@@ -89,7 +89,7 @@ extension PostgreSQLEngine {
         PostgreSQLSchema(try SQLMapping(schema, dialect: .postgresql)).statements
     }
 
-    private static func existing(_ connection: Connection, _ place: String) throws -> StoreMetadata {
+    static func existing(_ connection: Connection, _ place: String) throws -> StoreMetadata {
         if let metadata = try StoreMetadata.read(connection, place) { return metadata }
         throw CocoaError.described(
             .fileReadNoSuchFile,

@@ -8,12 +8,7 @@ import Testing
 
 @Suite("The inspector on PostgreSQL stores", .enabled(if: Server.isThere))
 struct ToolTests {
-    private func run(_ words: String...) -> (code: ExitCode, lines: [String], complaints: [String]) {
-        var lines: [String] = []
-        var complaints: [String] = []
-        let code = StrataCommand.run(words, print: { lines.append($0) }, complain: { complaints.append($0) })
-        return (code, lines, complaints)
-    }
+    private func run(_ words: String...) -> Tool.Answer { Tool.run(words) }
 
     @Test func `a store is inspected, verified and read by its URL`() throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
@@ -121,12 +116,6 @@ struct ToolTests {
     }
 
     private func unkeyed(_ line: String) -> String { line.replacing(/\/p\d+/, with: "") }
-
-    @Test func `what changes files is refused for a URL`() throws {
-        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
-        let url = TestDatabase.url(for: stack.storeURL).absoluteString
-        expectEqual(run("vacuum", "--store", url).code, .usage)
-    }
 }
 
 @Suite("The statements that make a PostgreSQL store")

@@ -17,6 +17,17 @@ package protocol MigratingStore: NSPersistentStore {
     ///   locked; the store is then as it was before.
     static func migrateStore(at url: URL, options: [AnyHashable: Any], _ migration: InPlaceMigration) throws
 
+    /// Finds out the effects of a migration in place, without making it.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - options: The options for opening it.
+    ///   - migration: The changes of the schema.
+    /// - Returns: The effects on the rows of the store.
+    /// - Throws: `migration` (134110) if something other than rows prevents it, and errors of the store.
+    static func forecast(at url: URL, options: [AnyHashable: Any], of migration: SchemaMigration) throws
+        -> MigrationForecast
+
     /// Begins to make a store that shall replace another one; until then no other process can write to that store.
     ///
     /// - Parameters:

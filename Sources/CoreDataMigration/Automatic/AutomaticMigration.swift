@@ -21,6 +21,9 @@ package struct AutomaticMigration {
 
     private var infers: Bool { StoreOption.flag(options[NSInferMappingModelAutomaticallyOption]) }
 
+    /// A function that receives the finished part of the migration, from 0 to 1; `nil` for none.
+    var report: ((Double) -> Void)?
+
     /// The object that receives the progress of the migration.
     var progress: MigrationProgress?
 
@@ -54,7 +57,7 @@ package struct AutomaticMigration {
                 return MigrationLog.note(url, "another process or thread has migrated the store")
             }
             var migration = self
-            migration.progress = MigrationProgress(options)
+            migration.progress = MigrationProgress(options, report: report)
             do {
                 try migration.goAnyWay(now)
             } catch  where migration.progress?.isCancelled == true {

@@ -21,8 +21,15 @@ final class MigrationProgress {
     /// The number of steps that have ended.
     private var done: Int64 = 0
 
-    /// - Parameter options: The options of the store.
-    init(_ options: [AnyHashable: Any]) {
+    private let report: ((Double) -> Void)?
+
+    /// Begins a migration.
+    ///
+    /// - Parameters:
+    ///   - options: The options of the store.
+    ///   - report: Receives the finished part of the migration, from 0 to 1; `nil` for none.
+    init(_ options: [AnyHashable: Any], report: ((Double) -> Void)? = nil) {
+        self.report = report
         if let parent = options[NSPersistentStoreMigrationProgressOption] as? Progress {
             progress = Progress(parent: nil)
             if parent.totalUnitCount <= 0 { parent.totalUnitCount = 100 }
@@ -47,16 +54,21 @@ final class MigrationProgress {
     func advance(to fraction: Double) throws {
         try throwIfCancelled()
         let units = Int64(min(max(fraction, 0), 1) * Double(Self.stepUnits))
-        progress.completedUnitCount = min(done * Self.stepUnits + units, progress.totalUnitCount)
+        move(to: done * Self.stepUnits + units)
     }
 
     /// Records that a step has ended.
     func endStep() {
         done += 1
-        progress.completedUnitCount = min(done * Self.stepUnits, progress.totalUnitCount)
+        move(to: done * Self.stepUnits)
     }
 
-    func finish() { progress.completedUnitCount = progress.totalUnitCount }
+    func finish() { move(to: progress.totalUnitCount) }
+
+    private func move(to units: Int64) {
+        progress.completedUnitCount = min(units, progress.totalUnitCount)
+        report?(Double(progress.completedUnitCount) / Double(progress.totalUnitCount))
+    }
 
     func throwIfCancelled() throws { try currentCancellation.check() }
 

@@ -144,31 +144,44 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         to destination: NSManagedObjectModel,
         options: [AnyHashable: Any]? = nil
     ) throws {
-        let metadata = try SQLiteEngine.metadata(at: url)
+        try self.init(forStoreAt: url, type: .sqlite, from: source, to: destination, options: options)
+    }
+
+    /// Previews a migration of a store of any type that is migrated in place, as ``init(forStoreAt:from:to:options:)``
+    /// does for SQLite.
+    package init(
+        forStoreAt url: URL,
+        type: NSPersistentStore.StoreType,
+        from source: NSManagedObjectModel?,
+        to destination: NSManagedObjectModel,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        let engine = StoreTypes.storeClass(type.rawValue) as? any MigratingStore.Type
+        let metadata =
+            try engine.map { try $0.databaseMetadata(at: url, options) } ?? SQLiteEngine.metadata(at: url)
         let found = try SourceModel.find(
             forStoreMetadata: metadata,
             at: url,
             known: source.map { [$0] } ?? [],
             preferring: .store
         ) {
-            try SQLiteEngine.cachedModel(at: url)
+            try engine.map { try $0.cachedModel(at: url) } ?? SQLiteEngine.cachedModel(at: url)
         }
         guard let destination = destination.copy() as? NSManagedObjectModel else { throw CocoaError(.migration) }
         try destination.tryFreeze()
         let mapping = InferredMapping(from: found.entities, to: destination.entities)
         self.init(mapping)
         guard obstacles.isEmpty else { return }
-        let forecast = try SQLiteEngine.forecast(
-            at: url,
-            options: SQLiteOptions(url: url, options),
-            of: SchemaMigration(
-                mapping,
-                from: found.model.frozen,
-                sourceConfiguration: found.configuration,
-                to: destination.frozen,
-                destinationConfiguration: nil
-            )
+        let migration = SchemaMigration(
+            mapping,
+            from: found.model.frozen,
+            sourceConfiguration: found.configuration,
+            to: destination.frozen,
+            destinationConfiguration: nil
         )
+        let forecast =
+            try engine.map { try $0.forecast(at: url, options: options ?? [:], of: migration) }
+            ?? SQLiteEngine.forecast(at: url, options: SQLiteOptions(url: url, options), of: migration)
         for index in entities.indices {
             guard let name = entities[index].sourceName else { continue }
             entities[index].objectCount = forecast.rows[name] ?? 0

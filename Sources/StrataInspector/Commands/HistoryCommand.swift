@@ -8,9 +8,9 @@ enum HistoryCommand: Command {
     static let options: [Option] = [
         Option(
             "--store",
-            "FILE",
+            "STORE",
             required: true,
-            help: "the SQLite store, modified by purge only; list and consumers take a PostgreSQL store's URL as well"
+            help: "the SQLite file, or the URL of a PostgreSQL store; only purge modifies it"
         ),
         .model,
         Option("--after", "N", help: "list: only transactions with higher numbers"),

@@ -9,9 +9,9 @@ enum JobsCommand: Command {
     static let options: [Option] = [
         Option(
             "--store",
-            "FILE",
+            "STORE",
             required: true,
-            help: "the SQLite store, or a PostgreSQL store's URL; only list leaves it as it is"
+            help: "the SQLite file, or the URL of a PostgreSQL store; only list leaves it as it is"
         ),
         .model,
         Option("--queue", "NAME", help: "only jobs of this queue; required by pause and resume"),

@@ -62,17 +62,7 @@ final class PostgreSQLMigration: MigrationDriver {
         guard request.migration.starts(at: metadata.versionHashes) else { return false }
         // Copying large tables may take long.
         connection.patience = max(request.timeout, PostgreSQLEngine.workPatience)
-        let (dropped, successors) = replacedTables()
-        let belongings = try TableBelongings(of: dropped, connection)
-        let rewritten = Set(successors.map(\.old))
-        let columns = PostgreSQLSchema.columns(source).filter { rewritten.contains($0.key) }
-        try belongings.requireNoObstacles(
-            toDropping: dropped,
-            replacedBy: successors,
-            keeping: columns,
-            at: request.url,
-            place: place
-        )
+        let (belongings, successors) = try belongingsWithoutObstacles()
         try checkRows(at: request.url, place: place, mayDropValues: request.mayDropValues)
         // The foreign keys are dropped before rows are written, because checks that wait for the end of the transaction
         // keep tables from being changed.
@@ -93,6 +83,24 @@ final class PostgreSQLMigration: MigrationDriver {
         try makeForeignKeys()
         for successor in successors { try belongings.makeTriggers(of: successor.new) }
         return true
+    }
+
+    /// The belongings of the tables that are dropped, and the successors of these tables.
+    ///
+    /// - Throws: `migration` (134110) if other objects prevent the migration.
+    func belongingsWithoutObstacles() throws -> (TableBelongings, [TableBelongings.Successor]) {
+        let (dropped, successors) = replacedTables()
+        let belongings = try TableBelongings(of: dropped, connection)
+        let rewritten = Set(successors.map(\.old))
+        let columns = PostgreSQLSchema.columns(source).filter { rewritten.contains($0.key) }
+        try belongings.requireNoObstacles(
+            toDropping: dropped,
+            replacedBy: successors,
+            keeping: columns,
+            at: request.url,
+            place: place
+        )
+        return (belongings, successors)
     }
 
     /// The tables that are dropped, and their successors.
@@ -186,7 +194,7 @@ final class PostgreSQLMigration: MigrationDriver {
     }
 
     /// A column as a value of another type.
-    private static func cast(_ column: SQLName, _ type: String?, to wanted: String) -> String {
+    static func cast(_ column: SQLName, _ type: String?, to wanted: String) -> String {
         guard let type, type != wanted else { return column.description }
         // A truth value becomes a number only through `integer`.
         return type == "boolean" ? "\(column)::integer::\(wanted)" : "\(column)::\(wanted)"
@@ -229,7 +237,7 @@ final class PostgreSQLMigration: MigrationDriver {
     // MARK: - Values of the new model
 
     /// Writes a parameter, and adds its value.
-    private static func parameter(_ constant: MigratedValue.Constant, _ values: inout [PostgreSQLValue]) -> String {
+    static func parameter(_ constant: MigratedValue.Constant, _ values: inout [PostgreSQLValue]) -> String {
         values.append(value(constant))
         return "$\(values.count)"
     }

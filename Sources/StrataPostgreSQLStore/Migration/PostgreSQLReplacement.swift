@@ -108,15 +108,26 @@ package final class PostgreSQLReplacement {
     }
 
     /// The URL of the schema for the new store.
-    private static func beside(_ url: URL, _ target: ConnectionTarget) throws(PostgreSQLError) -> URL {
+    private static func beside(
+        _ url: URL,
+        _ target: ConnectionTarget,
+        prefix: String = "strata_new_"
+    ) throws(PostgreSQLError) -> URL {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             throw PostgreSQLError(.misuse, "the URL cannot be read")
         }
-        let schema = PostgreSQLName.limited("strata_new_\(target.schema)")
+        let schema = PostgreSQLName.limited(prefix + target.schema)
         parts.queryItems =
             (parts.queryItems ?? []).filter { $0.name != "schema" } + [URLQueryItem(name: "schema", value: schema)]
         guard let url = parts.url else { throw PostgreSQLError(.misuse, "the URL cannot be read") }
         return url
+    }
+
+    /// The URL of the schema for a copy of a store that is migrated on trial.
+    package static func trialURL(of url: URL) throws -> URL {
+        try PostgreSQLBoundary.run(.migrating, at: "") {
+            try beside(url, ConnectionTarget(url), prefix: "strata_trial_")
+        }
     }
 
     private var oldNames: [SQLName] { Self.names(source) }
@@ -124,12 +135,7 @@ package final class PostgreSQLReplacement {
     private var oldTables: String { oldNames.map(\.description).joined(separator: ", ") }
 
     private static func names(_ mapping: SQLMapping) -> [SQLName] {
-        PostgreSQLSchema.books.map { mapping.dialect.naming.name($0.name) } + mapping.tables.map(\.name)
-            + mapping.joinTables.map(\.name)
-    }
-
-    private static func sequences(_ mapping: SQLMapping) -> [SQLName] {
-        mapping.tables.map(PostgreSQLSchema.sequence) + [mapping.dialect.naming.name("strata_transaction_seq_seq")]
+        PostgreSQLSchema.contents(mapping).map { $0.table }
     }
 
     // MARK: - A copy
@@ -145,19 +151,10 @@ package final class PostgreSQLReplacement {
                     "BEGIN; \(PostgreSQLEngine.workSetting); CREATE SCHEMA \(working.quotedSchema)"
                 )
                 try PostgreSQLSchema(source).create(on: connection)
-                let naming = source.dialect.naming
-                for table in source.tables {
-                    let own = [naming.key, naming.entity, naming.version]
-                    try copy(table.name, columns: own + table.columns.map(\.name), to: connection)
-                    try setSequence(PostgreSQLSchema.sequence(table), connection)
+                for (table, columns) in PostgreSQLSchema.contents(source) {
+                    try copy(table, columns: columns, to: connection)
                 }
-                for join in source.joinTables {
-                    try copy(join.name, columns: [join.first, join.second] + join.orders, to: connection)
-                }
-                for book in PostgreSQLSchema.books {
-                    try copy(naming.name(book.name), columns: book.columns.map { naming.name($0.name) }, to: connection)
-                }
-                try setSequence(naming.name("strata_transaction_seq_seq"), connection)
+                for sequence in PostgreSQLSchema.sequences(source) { try setSequence(sequence, connection) }
                 try connection.commit()
             }
         }
@@ -197,7 +194,7 @@ package final class PostgreSQLReplacement {
                     try connection.command("LOCK TABLE \(oldTables) IN ACCESS EXCLUSIVE MODE")
                 }
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)
-                let belongings = try TableBelongings(of: oldNames + Self.sequences(source), connection)
+                let belongings = try TableBelongings(of: oldNames + PostgreSQLSchema.sequences(source), connection)
                 try connection.command("DROP TABLE \(oldTables)")
                 for table in source.tables {
                     try connection.command("DROP SEQUENCE \(PostgreSQLSchema.sequence(table))")
@@ -236,7 +233,7 @@ package final class PostgreSQLReplacement {
             try belongings.handOn(to: .init(old: name, new: name, columns: own.map { ($0, $0) }))
             try belongings.makeTriggers(of: name)
         }
-        for name in Self.sequences(mapping) {
+        for name in PostgreSQLSchema.sequences(mapping) {
             try belongings.handOn(to: .init(old: name, new: name, columns: []), isSequence: true)
         }
     }

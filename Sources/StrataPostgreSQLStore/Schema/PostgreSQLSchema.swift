@@ -7,17 +7,23 @@ import StrataSQL
 /// The statements that create a store for a model.
 package struct PostgreSQLSchema {
     /// The statements, each without a semicolon at its end.
-    package let statements: [String]
+    package var statements: [String] { tables + indexes }
+
+    /// The statements that make the tables and sequences, and the bookkeeping with its indexes.
+    let tables: [String]
+    /// The statements that make the indexes of the tables, which come after the rows if there are many.
+    let indexes: [String]
 
     /// The number of keys that a process draws from a sequence at a time.
     static let keyBlock = 1000
 
     package init(_ mapping: SQLMapping) {
         let taken = Self.takenNames(mapping)
-        statements =
+        tables =
             Self.bookkeeping
             + mapping.tables.flatMap { [Self.createSequence($0), Self.create($0, as: $0.name, besides: taken)] }
-            + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) } + Self.indexes(mapping).map(\.sql)
+            + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) }
+        indexes = Self.indexes(mapping).map(\.sql)
     }
 
     /// Creates the tables, sequences and indexes, in one round trip.
@@ -181,15 +187,31 @@ package struct PostgreSQLSchema {
         return "CREATE TABLE \(name) (\(columns.joined(separator: ", ")), \(key))"
     }
 
-    /// The columns of all tables of a store, including its bookkeeping tables.
-    static func columns(_ mapping: SQLMapping) -> [SQLName: Set<SQLName>] {
+    /// A table with its columns.
+    typealias Contents = (table: SQLName, columns: [SQLName])
+
+    /// The tables of a store with their columns, the bookkeeping tables first.
+    static func contents(_ mapping: SQLMapping) -> [Contents] {
         let naming = mapping.dialect.naming
-        let rows = mapping.tables.map { table in
+        let rows = mapping.tables.map { table -> Contents in
             (table.name, [naming.key, naming.entity, naming.version] + table.columns.map(\.name))
         }
-        let pairs = mapping.joinTables.map { ($0.name, [$0.first, $0.second] + $0.orders) }
-        let books = books.map { (naming.name($0.name), $0.columns.map { naming.name($0.name) }) }
-        return Dictionary((rows + pairs + books).map { ($0, Set($1)) }) { $1 }
+        let pairs = mapping.joinTables.map { join -> Contents in (join.name, [join.first, join.second] + join.orders) }
+        let books = books.map { book -> Contents in
+            (naming.name(book.name), book.columns.map { naming.name($0.name) })
+        }
+        // Whoever locks all of them locks the table of the metadata first, as transactions that read do.
+        return books + rows + pairs
+    }
+
+    /// The sequences of a store.
+    static func sequences(_ mapping: SQLMapping) -> [SQLName] {
+        mapping.tables.map(sequence) + [mapping.dialect.naming.name("strata_transaction_seq_seq")]
+    }
+
+    /// The columns of all tables of a store, including its bookkeeping tables.
+    static func columns(_ mapping: SQLMapping) -> [SQLName: Set<SQLName>] {
+        Dictionary(contents(mapping).map { ($0.table, Set($0.columns)) }) { $1 }
     }
 
     // MARK: - Indexes

@@ -4,18 +4,6 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The effects that a migration of a file would have on its rows.
-package struct SQLiteMigrationForecast: Sendable {
-    /// The numbers of rows by the name of their entity in the source.
-    package let rows: [String: Int]
-    /// The problems that would prevent the migration.
-    package let problems: [RowFinding]
-    /// The rows and values that would be dropped.
-    package let losses: [RowFinding]
-    /// The entities of the source whose rows would be written again, because their table is copied.
-    package let copied: Set<String>
-}
-
 extension SQLiteEngine {
     /// Finds out the effects of a migration without making it, in one read transaction.
     ///
@@ -30,7 +18,7 @@ extension SQLiteEngine {
         at url: URL,
         options: SQLiteOptions,
         of migration: SchemaMigration
-    ) throws -> SQLiteMigrationForecast {
+    ) throws -> MigrationForecast {
         try SQLiteBoundary.run(.reading, at: url) {
             try withFile(url, options: options, access: .readOnly) { database in
                 try database.pool.read { connection in
@@ -38,14 +26,14 @@ extension SQLiteEngine {
                     guard migration.starts(at: stored) else {
                         throw CocoaError(.persistentStoreIncompatibleVersionHash)
                     }
-                    return try SQLiteMigrationForecast(of: migration, from: stored, on: connection, options: options)
+                    return try MigrationForecast(of: migration, from: stored, on: connection, options: options)
                 }
             }
         }
     }
 }
 
-extension SQLiteMigrationForecast {
+extension MigrationForecast {
     fileprivate init(
         of migration: SchemaMigration,
         from stored: [String: Data],
