@@ -42,7 +42,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z store-a-to-g store-h-to-z stepped others)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-small-sizes test-repeat \
+.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points schedules test-small-sizes test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) test-citus bench bench-northwind bench-compare check-bench-compare stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
 	check-layers check-folders check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-api check-pages \
@@ -60,7 +60,8 @@ help:
 	@echo "  make test                     run the tests; TEST_ARGS=\"--filter Merge\""
 	@echo "  make test-of                  build and run the tests of TARGET=name, or of several with commas between, without the others"
 	@echo "  make test-repeat              run the tests of contexts REPEAT_COUNT times (50), each time with other random numbers; stop at a failure"
-	@echo "  make test-fault-points        run the tests that need a build with fault points"
+	@echo "  make test-fault-points        run the tests that need a build with fault points, or with the scheduler of threads"
+	@echo "  make schedules                run small programs of several threads in many chosen orders; SCHEDULE_ARGS=\"--seed random --schedules 1000\""
 	@echo "  make test-small-sizes         run the tests on SQLite with portions, windows and caches of one to three"
 	@echo "  make test-postgresql          run the tests for all stores, and those of the store for PostgreSQL, on private servers"
 	@echo "  make test-postgresql-PART     one part of them: context-a-to-m, context-n-to-z, store-a-to-g, store-h-to-z, stepped, others"
@@ -207,15 +208,29 @@ check-without-postgresql: system-packages
 	done
 	$(WITHOUT_POSTGRESQL)/debug/stress bank --seconds 1 --floor 1
 
+# A separate build, in which a scheduler decides which thread goes on, and which has fault points as well.
+SCHEDULES = --traits FaultPoints,Schedules --scratch-path .build/fault-points
 # The compiler's name for the handler of the fault points. Only builds with fault points contain it.
 FAULT_POINT_SYMBOL = 11StrataLocks10FaultPointV7handler33_
+SCHEDULER_SYMBOL = 11StrataLocks11ScheduleRun
 # The points themselves, in a build of the lowest target alone.
 test-fault-points: system-packages
 	@mkdir -p .build
-	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product StrataPackageTests --traits FaultPoints --scratch-path .build/fault-points
+	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product StrataPackageTests $(SCHEDULES)
 	@grep -rq --include='*.o' $(FAULT_POINT_SYMBOL) .build/fault-points/debug/StrataLocks.build/ \
 		|| { echo "The handler of the fault points has another name than \`make stress-quick\` looks for." >&2; exit 1; }
-	STRATA_TESTS=StrataLocksTests $(TESTED) $(SWIFT) test --skip-build --traits FaultPoints --scratch-path .build/fault-points
+	@grep -rq --include='*.o' $(SCHEDULER_SYMBOL) .build/fault-points/debug/StrataLocks.build/ \
+		|| { echo "The scheduler has another name than \`make stress-quick\` looks for." >&2; exit 1; }
+	STRATA_TESTS=StrataLocksTests $(TESTED) $(SWIFT) test --skip-build $(SCHEDULES)
+
+# The first seed is fixed, and the second one is drawn and printed. The last lines check the scheduler itself: it has to find what happens without a guard.
+SCHEDULE_ARGS ?=
+schedules: system-packages
+	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product schedules $(SCHEDULES)
+	.build/fault-points/debug/schedules --seed 1 $(SCHEDULE_ARGS)
+	.build/fault-points/debug/schedules --seed random $(SCHEDULE_ARGS)
+	.build/fault-points/debug/schedules --off no-revival-check
+	.build/fault-points/debug/schedules --off no-invalidation
 
 # All tests on SQLite and in memory with portions, windows and caches of one to three, so that they cross the boundaries of all of them.
 test-small-sizes: system-packages
@@ -266,6 +281,7 @@ stress: system-packages
 stress-quick: system-packages
 	$(SWIFT) build --product stress
 	@! grep -q $(FAULT_POINT_SYMBOL) .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
+	@! grep -q $(SCHEDULER_SYMBOL) .build/debug/stress || { echo "The library has a scheduler." >&2; exit 1; }
 	.build/debug/stress bank ring append anomalies interleave nested deadlock cancel batch processes jobs \
 		--seed random --seconds 2 --floor 1 $(STRESS_ARGS)
 	@# Its fixed inputs take the first seconds.

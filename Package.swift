@@ -35,6 +35,10 @@ let package = Package(
             description: "Named places in the library where tests make errors, kills and waits happen; see FaultPoint."
         ),
         .trait(
+            name: "Schedules",
+            description: "A scheduler of tests decides at which places threads overtake each other; see Schedule."
+        ),
+        .trait(
             name: "SmallSizes",
             description: "Portions, windows and caches of one to three, for tests of their boundaries; see WorkSize."
         ),
@@ -302,6 +306,11 @@ let package = Package(
             name: "bench",
             dependencies: ["CoreData", "CoreDataJobs", "CStrataSQLite", "JobQueue", "LoadFigures", "SwiftData"],
             path: "StressTests/bench"
+        ),
+        .executableTarget(
+            name: "schedules",
+            dependencies: ["CoreData", "StrataLocks"],
+            path: "StressTests/schedules"
         ),
         .executableTarget(
             name: "stress",

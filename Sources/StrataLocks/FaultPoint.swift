@@ -148,6 +148,9 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable
     @inline(__always)
     public func reach() throws {
+        #if Schedules
+        Schedule.point()
+        #endif
         #if FaultPoints
         try callHandler()
         #endif
@@ -157,6 +160,9 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable
     @inline(__always)
     public func pass() {
+        #if Schedules
+        Schedule.point()
+        #endif
         #if FaultPoints
         try? callHandler()
         #endif

@@ -17,6 +17,17 @@ package final class Waiter: Sendable {
     /// Ends the sleep.
     package func call() {
         semaphore.signal()
+        #if Schedules
+        Schedule.wake(self)
+        #endif
+    }
+
+    /// Sleeps until it is called.
+    package func sleep() {
+        #if Schedules
+        guard !Schedule.wait(for: self, until: { semaphore.wait(timeout: .now()) == .success }) else { return }
+        #endif
+        semaphore.wait()
     }
 
     /// Sleeps up to `timeout` seconds.
@@ -26,8 +37,20 @@ package final class Waiter: Sendable {
         let start = ContinuousClock.now
         // A year means "for ever": every wait has a limit, and the sum below cannot overflow.
         let deadline = DispatchTime.now() + min(max(timeout, 0), 31_536_000)
-        let wait = { [semaphore] in semaphore.wait(timeout: deadline) }
-        let result = cancellation?.running(stoppedBy: { [semaphore] in _ = semaphore.signal() }, wait) ?? wait()
+        let result =
+            cancellation?.running(stoppedBy: { self.call() }) { wait(until: deadline) } ?? wait(until: deadline)
         return (result == .success ? .called : .timedOut, (ContinuousClock.now - start) / .seconds(1))
+    }
+
+    private func wait(until deadline: DispatchTime) -> DispatchTimeoutResult {
+        #if Schedules
+        var result = DispatchTimeoutResult.timedOut
+        let isDone = Schedule.wait(for: self) {
+            result = semaphore.wait(timeout: .now())
+            return result == .success || DispatchTime.now() >= deadline
+        }
+        if isDone { return result }
+        #endif
+        return semaphore.wait(timeout: deadline)
     }
 }

@@ -305,7 +305,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         // The block runs once, in its turn. The caller ensures that no other code uses what the block captures at that
         // time.
         let block = UncheckedBox(block)
-        queue.async { ConfinementScope.enter(self, block.value) }
+        Schedule.async(on: queue) { ConfinementScope.enter(self, block.value) }
     }
 
     /// Runs `block` on the coordinator's queue and suspends until it has run.
@@ -336,7 +336,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     private func run<Outcome: Sendable>(_ block: @escaping @Sendable () -> Outcome) async -> Outcome {
         await withAnswer { answer in
-            queue.async { answer(ConfinementScope.enter(self, block)) }
+            Schedule.async(on: queue) { answer(ConfinementScope.enter(self, block)) }
         }
     }
 

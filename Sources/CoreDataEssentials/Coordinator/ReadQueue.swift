@@ -38,7 +38,7 @@ package final class ReadQueue: Sendable {
             return DispatchQueue(label: "CoreData reads \(state.made)")
         }
         guard let queue else { return }
-        queue.async {
+        Schedule.async(on: queue) {
             while let work = self.next(queue) { work() }
         }
     }

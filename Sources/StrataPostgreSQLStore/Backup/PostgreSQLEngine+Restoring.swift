@@ -50,13 +50,11 @@ extension PostgreSQLEngine {
             }
             connection.patience = max(timeout, workPatience)
             try OpenPostgreSQLStore.makeSchema(at: target, on: connection)
-            let statements = PostgreSQLSchema(mapping)
-            try connection.command(statements.tables.joined(separator: ";\n"))
+            let schema = PostgreSQLSchema(mapping)
+            try PostgreSQLSchema.make(schema.tables, on: connection)
             let figures = try readTables(reader, mapping, connection)
             try setSequences(reader.head, mapping, connection)
-            if !statements.indexes.isEmpty {
-                try connection.command(statements.indexes.joined(separator: ";\n"))
-            }
+            try PostgreSQLSchema.make(schema.indexes, on: connection)
             if reader.head.hasForeignKeys { try makeForeignKeys(mapping, connection, target) }
             try connection.query(
                 "INSERT INTO strata_store (format, uuid, metadata, model) VALUES ($1, $2, $3, $4)",

@@ -27,9 +27,12 @@ package struct PostgreSQLSchema {
     }
 
     /// Creates the tables, sequences and indexes, in one round trip.
+    func create(on connection: Connection) throws { try Self.make(statements, on: connection) }
+
+    /// Runs statements that make something, in one round trip.
     ///
     /// Each statement is a separate message, because some engines refuse messages that create several tables.
-    func create(on connection: Connection) throws {
+    static func make(_ statements: [String], on connection: Connection) throws {
         for statement in statements { try connection.post(statement, isKept: false, mayWait: true) }
         try connection.readPostedAnswers()
     }

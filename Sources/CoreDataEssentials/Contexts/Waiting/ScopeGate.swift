@@ -17,15 +17,15 @@ import Synchronization
 /// visitor is in the scope, or if a block was submitted and has not ended. So a thread that has submitted a block, such
 /// as the merge of a save, sees what the block has done. A refused glance becomes a block.
 package final class ScopeGate: Sendable {
-    private enum Waiter {
+    private enum Entrant {
         /// The next block of the queue.
-        case block(DispatchSemaphore)
+        case block(Waiter)
         case visitor(Visit)
     }
 
     private struct State {
         var isTaken = false
-        var waiting: [Waiter] = []
+        var waiting: [Entrant] = []
     }
 
     private let state = Locked(State())
@@ -69,6 +69,9 @@ package final class ScopeGate: Sendable {
             failureOrdering: .relaxed
         ).exchanged {
             attempts += 1
+            #if Schedules
+            Schedule.pause()
+            #endif
             if attempts > Self.attemptsBeforeYielding { sched_yield() }
         }
     }
@@ -79,16 +82,16 @@ package final class ScopeGate: Sendable {
 
     /// Enters, for a block whose turn on the queue has come; waits until the scope is free.
     func enter() {
-        let turn = state.withLock { state -> DispatchSemaphore? in
+        let turn = state.withLock { state -> Waiter? in
             guard state.isTaken else {
                 state.isTaken = true
                 return nil
             }
-            let turn = DispatchSemaphore(value: 0)
+            let turn = Waiter()
             state.waiting.append(.block(turn))
             return turn
         }
-        if let turn { turn.wait() } else { occupy() }
+        if let turn { turn.sleep() } else { occupy() }
     }
 
     /// Enters, for a block that was not submitted, if the scope is free and no submitted block waits for its turn.
@@ -124,7 +127,7 @@ package final class ScopeGate: Sendable {
     /// Leaves, and lets in the block or visitor that has waited longest.
     func leave() {
         while true {
-            let next = state.withLock { state -> Waiter? in
+            let next = state.withLock { state -> Entrant? in
                 guard !state.waiting.isEmpty else {
                     // The next block waits for this in `occupy`, once it has taken the gate.
                     occupant.store(0, ordering: .releasing)
@@ -136,7 +139,7 @@ package final class ScopeGate: Sendable {
             switch next {
             case nil: return
             case .block(let turn):
-                turn.signal()
+                turn.call()
                 return
             case .visitor(let visit):
                 // The visit may have been granted meanwhile; then the next waiter is let in.
@@ -152,7 +155,7 @@ extension NSManagedObjectContext {
     /// Submits a block to the queue, which runs with no visitor in the scope.
     final func enqueueAlone(_ body: @escaping @Sendable () -> Void) {
         gate?.awaitBlock()
-        queue.async {
+        Schedule.async(on: queue) {
             self.alone(body)
             self.gate?.endBlock()
         }

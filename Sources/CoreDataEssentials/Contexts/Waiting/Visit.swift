@@ -1,4 +1,4 @@
-import Foundation
+import StrataLocks
 import StrataRows
 
 /// Work of an internal block inside the scope of a context above, for which the block waits.
@@ -16,7 +16,7 @@ final class Visit: @unchecked Sendable {
     /// Whether the visitor may make the visit in the scope of a block that waits.
     var isGranted = false
     private var body: ((ConfinementScope.Stack) -> Void)?
-    private let turn = DispatchSemaphore(value: 0)
+    private let turn = Waiter()
 
     init(_ body: @escaping (ConfinementScope.Stack) -> Void) { self.body = body }
 
@@ -25,10 +25,10 @@ final class Visit: @unchecked Sendable {
     func run(within stack: ConfinementScope.Stack) { body?(stack) }
 
     /// Waits until the visitor's turn has come, or the visit was granted, or the work is done.
-    func sleep() { turn.wait() }
+    func sleep() { turn.sleep() }
 
     /// Ends the visitor's sleep.
-    func awake() { turn.signal() }
+    func awake() { turn.call() }
 
     /// Releases the work, which belongs to the visitor.
     func forget() { body = nil }

@@ -54,7 +54,7 @@ package enum WaitGraph {
         _ body: () throws -> T
     ) rethrows -> T {
         guard !stack.isEmpty else {
-            return try queue.sync {
+            return try Schedule.sync(on: queue) {
                 gate?.enter()
                 defer { gate?.leave() }
                 return try body()
@@ -62,7 +62,7 @@ package enum WaitGraph {
         }
         let held = begin(waitingFor: target, occupied: stack.occupied(duringOperation: entry == .ascent), visit: nil)
             .held
-        return try queue.sync {
+        return try Schedule.sync(on: queue) {
             gate?.enter()
             defer { gate?.leave() }
             // The turn has come, so the wait ends now: when this block ends, the queue already serves the next one.

@@ -1,0 +1,122 @@
+import CoreData
+import Foundation
+import StrataLocks
+
+/// A few threads with contexts, and what must hold when all of them have ended.
+///
+/// A program is made anew for each schedule, so that all schedules begin in the same state.
+protocol Program {
+    static var name: String { get }
+    /// What the program does, and what must hold.
+    static var summary: String { get }
+    /// The guards whose absence the program has to show, for the check of the scheduler itself.
+    static var guards: [String] { get }
+
+    /// Whether the program makes sense on SQLite only.
+    static var needsFile: Bool { get }
+
+    /// Makes the stores and contexts.
+    init(_ place: Place) throws
+    /// The work of each thread.
+    var bodies: [@Sendable () throws -> Void] { get }
+    /// Notes in the place what does not hold.
+    func judge() throws
+}
+
+extension Program {
+    static var needsFile: Bool { false }
+}
+
+/// The folder and the findings of one schedule.
+final class Place: Sendable {
+    let folder: URL
+    let isInMemory: Bool
+    private let list = Locked<[String]>([])
+
+    init(isInMemory: Bool) throws {
+        self.isInMemory = isInMemory
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    var findings: [String] { list.withLock { $0 } }
+
+    func find(_ text: String) { list.withLock { $0.append(text) } }
+
+    func expect(_ holds: Bool, _ text: @autoclosure () -> String) { if !holds { find(text()) } }
+
+    /// A coordinator with the store of this place; each call opens it again.
+    func stack() throws -> NSPersistentStoreCoordinator {
+        let stack = NSPersistentStoreCoordinator(managedObjectModel: Box.model)
+        _ = try stack.addPersistentStore(
+            ofType: isInMemory ? NSInMemoryStoreType : NSSQLiteStoreType,
+            configurationName: nil,
+            at: isInMemory ? nil : folder.appendingPathComponent("store.sqlite"),
+            options: [NSPersistentHistoryTrackingKey: true]
+        )
+        return stack
+    }
+}
+
+/// The model of the programs, which has one entity, `Box`.
+enum Box {
+    static let model: NSManagedObjectModel = {
+        func attribute(_ name: String, _ type: NSAttributeType, _ value: Any) -> NSAttributeDescription {
+            let attribute = NSAttributeDescription()
+            (attribute.name, attribute.attributeType, attribute.defaultValue) = (name, type, value)
+            return attribute
+        }
+        let entity = NSEntityDescription()
+        (entity.name, entity.managedObjectClassName) = ("Box", "NSManagedObject")
+        entity.properties = [
+            attribute("name", .stringAttributeType, ""), attribute("count", .integer64AttributeType, 0),
+        ]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        return model
+    }()
+}
+
+extension NSPersistentStoreCoordinator {
+    func context(_ policy: NSMergePolicy = .error, named name: String = "") -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+        context.persistentStoreCoordinator = self
+        context.mergePolicy = policy
+        context.name = name
+        return context
+    }
+
+    /// Inserts boxes with a count, and returns their IDs.
+    func fill(_ names: [String], count: Int = 0) throws -> [NSManagedObjectID] {
+        let context = context()
+        return try context.performAndWait {
+            let boxes = names.map { name in
+                let box = NSEntityDescription.insertNewObject(forEntityName: "Box", into: context)
+                box.setValue(name, forKey: "name")
+                box.setValue(count, forKey: "count")
+                return box
+            }
+            try context.save()
+            return boxes.map(\.objectID)
+        }
+    }
+
+    /// The counts of all boxes, as a new context sees them.
+    func counts() throws -> [String: Int] {
+        let context = context()
+        return try context.performAndWait {
+            let boxes = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Box"))
+            return Dictionary(boxes.map { ($0.name, $0.count) }) { $0 + $1 }
+        }
+    }
+}
+
+extension NSManagedObject {
+    var name: String { value(forKey: "name") as? String ?? "" }
+    var count: Int {
+        get { value(forKey: "count") as? Int ?? -1 }
+        set { setValue(newValue, forKey: "count") }
+    }
+}

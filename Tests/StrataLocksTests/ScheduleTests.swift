@@ -1,0 +1,124 @@
+import Expectations
+import Foundation
+import StrataLocks
+import Synchronization
+import Testing
+
+#if Schedules
+/// The scheduler, in builds with the trait `Schedules`.
+///
+/// There is one run at a time.
+@Suite("Schedules, in a build that has them", .serialized)
+struct ScheduleTests {
+    /// Two threads add to a number with a place between reading and writing; returns the sum and what the run has shown.
+    private func additions(_ kind: SchedulingStrategy.Kind, _ seed: UInt64) -> (sum: Int, outcome: ScheduleRun.Outcome)
+    {
+        let number = Locked(0)
+        let outcome = ScheduleRun.run(
+            SchedulingStrategy(kind, seed: seed),
+            (0..<2).map { _ in
+                { @Sendable in
+                    let read = number.withLock { $0 }
+                    number.withLock { $0 = read + 1 }
+                }
+            }
+        )
+        return (number.withLock { $0 }, outcome)
+    }
+
+    @Test func `some orders lose an addition and some do not, whichever strategy chooses`() {
+        for kind in [SchedulingStrategy.Kind.randomWalk, .priorities(depth: 2, steps: 8)] {
+            let sums = Set((1...60).map { additions(kind, $0).sum })
+            expectEqual(sums, [1, 2])
+        }
+    }
+
+    @Test func `a seed gives the same choices again, and other seeds give others`() {
+        var traces: Set<UInt64> = []
+        for seed in UInt64(1)...30 {
+            let runs = (0..<3).map { _ in additions(.randomWalk, seed) }
+            expectEqual(Set(runs.map(\.outcome.trace)).count, 1)
+            expectEqual(Set(runs.map(\.sum)).count, 1)
+            traces.insert(runs[0].outcome.trace)
+        }
+        expect(traces.count > 10)
+    }
+
+    @Test func `locks that two threads take in opposite orders are reported`() async {
+        await #expect(processExitsWith: .success) {
+            for seed in UInt64(1)...200 {
+                let both = TwoLocks()
+                let outcome = ScheduleRun.run(
+                    SchedulingStrategy(.randomWalk, seed: seed),
+                    [
+                        { both.one.withLock { _ in both.other.withLock { $0 += 1 } } },
+                        { both.other.withLock { _ in both.one.withLock { $0 += 1 } } },
+                    ]
+                )
+                guard let deadlock = outcome.deadlock else { continue }
+                expectEqual(deadlock, "thread 0 waits for a lock, thread 1 waits for a lock")
+                exit(0)
+            }
+            exit(1)
+        }
+    }
+
+    private final class TwoLocks: Sendable {
+        let one = Locked(0)
+        let other = Locked(0)
+    }
+
+    @Test func `threads that wait for permits get all of them in every order`() {
+        for seed in UInt64(1)...40 {
+            let semaphore = FairSemaphore(permits: 1)
+            let taken = Locked(0)
+            let bodies = (0..<3).map { _ in
+                { @Sendable in
+                    for _ in 0..<3 {
+                        guard case .acquired = semaphore.acquire(timeout: 60) else { continue }
+                        taken.withLock { $0 += 1 }
+                        semaphore.release()
+                    }
+                }
+            }
+            let outcome = ScheduleRun.run(SchedulingStrategy(.randomWalk, seed: seed), bodies)
+            expectEqual(taken.withLock { $0 }, 9)
+            expectEqual(outcome.deadlock, nil)
+            expectEqual(semaphore.freeCount, 1)
+        }
+    }
+
+    @Test func `work on a queue keeps its order, and work that was submitted is part of the run`() {
+        for seed in UInt64(1)...40 {
+            let queue = DispatchQueue(label: "work")
+            let order = Locked<[Int]>([])
+            let outcome = ScheduleRun.run(
+                SchedulingStrategy(.randomWalk, seed: seed),
+                [
+                    {
+                        for number in 0..<3 { Schedule.async(on: queue) { order.withLock { $0.append(number) } } }
+                        Schedule.sync(on: queue) { order.withLock { $0.append(3) } }
+                    },
+                    { Schedule.sync(on: queue) { order.withLock { $0.append(-1) } } },
+                ]
+            )
+            let all = order.withLock { $0 }
+            expectEqual(all.filter { $0 >= 0 }, [0, 1, 2, 3])
+            expectEqual(all.count, 5)
+            expectEqual(outcome.deadlock, nil)
+        }
+    }
+
+    @Test func `a thread that waits for something unknown does not stop the others`() {
+        let strays = (UInt64(1)...6).map { seed in
+            let gate = DispatchSemaphore(value: 0)
+            let strategy = SchedulingStrategy(.priorities(depth: 2, steps: 1), seed: seed)
+            let outcome = ScheduleRun.run(strategy, [{ gate.wait() }, { gate.signal() }])
+            expectEqual(outcome.deadlock, nil)
+            return outcome.strays
+        }
+        // The thread that waits went first in some of them.
+        expectEqual(Set(strays), [0, 1])
+    }
+}
+#endif
