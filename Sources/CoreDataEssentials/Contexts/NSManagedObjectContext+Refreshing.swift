@@ -1,40 +1,17 @@
 import Foundation
 
 extension NSManagedObjectContext {
-    /// Brings an object up to date.
-    ///
-    /// If the store cannot be read, then an object with changes keeps its values. The error goes to the coordinator's
-    /// ``NSPersistentStoreCoordinator/unreportableErrorHandler``. A later save still finds a conflict.
-    ///
-    /// ```swift
-    /// context.refresh(venue, mergeChanges: true)  // the newest values, with unsaved changes on top
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - object: An object of this context.
-    ///   - flag: With `true`, the stored values are read anew and the object's changes are put back on top. A later
-    ///     save does not conflict with the values that were merged. An unsaved object is left alone. With `false`,
-    ///     the changes are dropped and the object becomes a fault. An unsaved object then loses its insertion: it is
-    ///     not saved, and the fault finds no row when it fires.
-    /// - Complexity: Only an object whose changes are put back on top needs a read: that of its newest row.
-    public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
-        assertCurrent(#function)
+    /// What ``refresh(_:mergeChanges:)`` does.
+    final func bringUpToDate(_ object: NSManagedObject, mergeChanges flag: Bool) {
         if object.context === self { ObjectRefresh(of: object, in: self).run(keepingChanges: flag) }
     }
 
-    /// Brings every registered object up to date and keeps unsaved changes.
-    ///
-    /// Objects-did-change lists the objects of ``registeredObjects`` that had values, under `NSRefreshedObjectsKey`.
-    ///
-    /// O(number of registered objects).
-    ///
-    /// ```swift
-    /// context.refreshAllObjects()  // everything is read anew when it is used
-    /// ```
-    public func refreshAllObjects() {
-        assertCurrent(#function)
+    /// What ``refreshAllObjects()`` does.
+    final func bringAllUpToDate() {
         let reachable = reachableObjects()
-        for object in reachable where isStored(object) && object.hasLoadedValues { refresh(object, mergeChanges: true) }
+        for object in reachable where isStored(object) && object.hasLoadedValues {
+            bringUpToDate(object, mergeChanges: true)
+        }
         // No code can reach the other objects. If they kept their values, then these would only be older than the
         // rest.
         var forgotten: [NSManagedObject] = []
@@ -47,17 +24,8 @@ extension NSManagedObjectContext {
         for object in forgotten where object.hasLoadedValues { object.turnIntoFault() }
     }
 
-    /// Drops all unsaved changes and the undo stack: values return to those last fetched or saved, without a fetch.
-    ///
-    /// ```swift
-    /// venue.price = 0
-    /// context.rollback()
-    /// print(context.hasChanges)
-    /// ```
-    ///
-    /// - Complexity: O(number of changed objects).
-    public func rollback() {
-        assertCurrent(#function)
+    /// What ``rollback()`` does.
+    final func dropChanges() {
         // Delete rules that have not been applied yet are no longer needed.
         changeTracker.keepDeletions([])
         forgetUndo()
@@ -80,23 +48,11 @@ extension NSManagedObjectContext {
         }
         changeTracker.endChecks()
         failedReads.removeAll()
-        processPendingChanges()
+        endEvent(isMerge: false)
     }
 
-    /// Forgets every object, every change, and the undo stack.
-    ///
-    /// If it is in doubt whether the last save was committed, then the next save does not find that out any more.
-    /// Objects-did-change names the IDs of all ``registeredObjects`` under `NSInvalidatedAllObjectsKey`. Objects from
-    /// before the reset may not be used any more: they are faults that read nil, zero or empty.
-    ///
-    /// ```swift
-    /// context.reset()  // objects from before are not to be used any more
-    /// print(context.registeredObjects.count)
-    /// ```
-    ///
-    /// - Complexity: O(number of registered objects).
-    public func reset() {
-        assertCurrent(#function)
+    /// What ``reset()`` does.
+    final func forgetObjects() {
         saving.doubt = nil
         // The IDs are made before the changes release their objects.
         var ids: [NSManagedObjectID] = []

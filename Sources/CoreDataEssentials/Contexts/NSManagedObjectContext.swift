@@ -506,6 +506,374 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         assertCurrent(#function)
         return Set(reachableObjects())
     }
+
+    // MARK: - Members that subclasses may override
+
+    // Swift lets a subclass override only what the body of its class declares. The framework itself calls the
+    // functions behind these members, except where an addition such as `save(retrying:)` stands for `save()`.
+
+    /// Submits `block` to run inside the context's scope, and returns at once.
+    ///
+    /// The block never runs directly, not even if the caller is inside the scope. It is one user event: when it has
+    /// returned, pending changes are processed, so objects-did-change is posted on this queue. May be called on any
+    /// thread. The context lives on until the block has run.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// await worker.perform { print(worker.registeredObjects.count) }
+    /// ```
+    ///
+    /// As on Apple's platforms, the compiler does not check what the block captures. Code from there captures things
+    /// that it was given, such as a completion or the payload of a notification. If such a value is not `Sendable`,
+    /// then no other code may use it at the same time. In code of an actor, such as the main actor, the compiler takes
+    /// the block for a part of the actor, though it runs on the queue of the context. So write `{ @Sendable in … }`
+    /// there, or use ``perform(schedule:_:)``, whose block is checked.
+    ///
+    /// - Parameter block: The block to run.
+    open func perform(_ block: @escaping () -> Void) { submitCall(block) }
+
+    /// Saves all changes: to the stores, with one transaction for each store, or from a child into its parent.
+    ///
+    /// A save of a child writes nothing to a store and leaves temporary IDs as they are; the save of the root does
+    /// both. The child's save runs inside the parent's scope, so it waits until the parent has finished what it is
+    /// doing. Its cost grows with the number of changes, not with the number of objects that the parent has registered.
+    ///
+    /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it
+    /// throws, all changes are still unsaved, except those in stores that had committed before another one failed
+    /// (134040, `persistentStoreIncompleteSave`), or whose commit is in doubt. Changes by `willSave()` stay. The same
+    /// save succeeds once the cause is gone.
+    ///
+    /// If there are no changes, the save posts will-save and did-save with empty sets. It also writes metadata that was
+    /// set for stores since the last save (``NSPersistentStoreCoordinator/setMetadata(_:for:)``). That costs next to
+    /// nothing. If there are changes, the save writes the metadata of those stores that have changes.
+    ///
+    /// If the last save ended in doubt (134030 with `NSPersistentStoreSaveInDoubtKey`), the context first asks the
+    /// store whether that save was committed. If it was, its changes count as saved, the notifications of a save are
+    /// posted for them, and they are not stored a second time.
+    ///
+    /// See <doc:Saving>.
+    /// ```swift
+    /// venue.price += 1
+    /// if context.hasChanges { try context.save() }
+    /// ```
+    ///
+    /// - Throws: Validation errors (1550–1699; several in 1560). If the merge policy throws conflicts (for a child: the
+    ///   ``parentConflictPolicy``), `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors
+    ///   of the store (134000–134999), such as `persistentStoreTimeout` (134090) if other writers keep the store locked
+    ///   for too long, `persistentStoreIncompleteSave` (134040) if some stores had committed before another one failed,
+    ///   and `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not
+    ///   known whether the last save was committed. Also `managedObjectMerge` (133020) if the save in doubt was
+    ///   committed, but this context has dropped its new objects since.
+    open func save() throws {
+        assertCurrent(#function)
+        try saveChanges()
+    }
+
+    /// Carries out an asynchronous fetch, a batch request or a history request.
+    ///
+    /// An asynchronous fetch returns its result object at once. The object is filled later, and has an error as its
+    /// `operationError`. A batch insert, update or delete has been committed when this returns, with one transaction in
+    /// each store. Objects of this context and of others stay as they were, unless the contexts follow
+    /// (``automaticallyMergesChangesFromParent``). Must be called inside the context's scope.
+    ///
+    /// ```swift
+    /// let delete = NSBatchDeleteRequest(objectIDs: [id])
+    /// delete.resultType = .resultTypeCount
+    /// let result = try context.execute(delete) as? NSBatchDeleteResult
+    /// ```
+    ///
+    /// - Parameter request: An ``NSAsynchronousFetchRequest``, ``NSBatchInsertRequest``, ``NSBatchUpdateRequest``,
+    ///   ``NSBatchDeleteRequest`` or ``NSPersistentHistoryChangeRequest``.
+    /// - Returns: The result that belongs to the request, such as an ``NSBatchUpdateResult`` or an
+    ///   ``NSPersistentHistoryResult``.
+    /// - Throws: `persistentStoreOperation` (134070) for a fetch or save request (use ``fetch(_:)`` or ``save()``), for
+    ///   a store that is read-only, and for operations that a batch cannot do, with a text that names the property. A
+    ///   batch also throws `managedObjectConstraintMerge` (133021) with the conflicting rows,
+    ///   `managedObjectReferentialIntegrity` (133000) for a relationship to a row that does not exist, and
+    ///   `managedObjectExternalRelationship` (133010) for one into another store. It throws
+    ///   `validationRelationshipDeniedDelete` (1600) and `validationMissingMandatoryProperty` (1570) for a deletion
+    ///   that delete rules forbid, `persistentStoreUnsupportedRequestType` (134091) for a store that takes no batches,
+    ///   and errors of the store (134000–134999). A store that refuses a batch keeps nothing of it. Changes made in
+    ///   other stores before that are kept. The error names those stores under `NSBatchChangedStoresErrorKey`. If the
+    ///   rows were listed, the error also has their IDs, in the form that ``mergeChanges(fromRemoteContextSave:into:)``
+    ///   takes.
+    @discardableResult
+    open func execute(_ request: NSPersistentStoreRequest) throws -> NSPersistentStoreResult {
+        assertCurrent(#function)
+        return try carryOut(request)
+    }
+
+    /// Inserts an object: the next save stores it.
+    ///
+    /// If the object is to be deleted, then inserting it takes the deletion back.
+    ///
+    /// ```swift
+    /// let venue = Venue(entity: entity, insertInto: nil)
+    /// context.insert(venue)
+    /// ```
+    ///
+    /// - Parameter object: An object that was made without a context, of an entity of this context's model.
+    open func insert(_ object: NSManagedObject) {
+        assertCurrent(#function)
+        insertObject(object)
+    }
+
+    /// Deletes an object: the next save removes its row, and its delete rules are applied at the end of the event.
+    ///
+    /// ```swift
+    /// context.delete(venue)
+    /// try context.save()
+    /// ```
+    ///
+    /// - Parameter object: An object of this context.
+    /// - Complexity: O(1). Delete rules are applied to related objects at the end of the event.
+    open func delete(_ object: NSManagedObject) {
+        assertCurrent(#function)
+        deleteObject(object)
+    }
+
+    /// Chooses the store that an unsaved object is saved into.
+    ///
+    /// By default an object goes to the first store that is not read-only and whose configuration has the entity. The
+    /// call stops the program if the object is already stored, or if the store cannot hold it.
+    ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// context.assign(venue, to: coordinator.persistentStores[0])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - object: An object that was never saved.
+    ///   - store: A store of the context's coordinator whose configuration has the entity.
+    open func assign(_ object: Any, to store: NSPersistentStore) {
+        assertCurrent(#function)
+        chooseStore(store, for: object)
+    }
+
+    /// Includes an unchanged object in the version check of the next save.
+    ///
+    /// If another context or process has changed the object meanwhile, then the save fails, or its merge policy
+    /// decides.
+    ///
+    /// ```swift
+    /// context.detectConflicts(for: city)  // the save conflicts if the city is changed elsewhere meanwhile
+    /// venue.price += 1
+    /// try context.save()
+    /// ```
+    ///
+    /// - Parameter object: An object of this context.
+    open func detectConflicts(for object: NSManagedObject) {
+        assertCurrent(#function)
+        checkVersion(of: object)
+    }
+
+    /// Ends the current event: applies delete rules, closes the undo step, and posts objects-did-change.
+    ///
+    /// `perform`, fetches and saves call this method themselves. In a context of the main queue, changes made in any
+    /// other way are processed in a block of the main queue. That block runs before all blocks that were submitted
+    /// after the first change.
+    ///
+    /// ```swift
+    /// context.delete(city)
+    /// context.processPendingChanges()  // delete rules have been applied
+    /// print(context.deletedObjects.count)
+    /// ```
+    ///
+    /// - Complexity: O(number of objects that the event has changed). Delete rules may read relationships from the
+    ///   store.
+    open func processPendingChanges() {
+        assertCurrent(#function)
+        endEvent(isMerge: false)
+    }
+
+    /// Brings an object up to date.
+    ///
+    /// If the store cannot be read, then an object with changes keeps its values. The error goes to the coordinator's
+    /// ``NSPersistentStoreCoordinator/unreportableErrorHandler``. A later save still finds a conflict.
+    ///
+    /// ```swift
+    /// context.refresh(venue, mergeChanges: true)  // the newest values, with unsaved changes on top
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - object: An object of this context.
+    ///   - flag: With `true`, the stored values are read anew and the object's changes are put back on top. A later
+    ///     save does not conflict with the values that were merged. An unsaved object is left alone. With `false`,
+    ///     the changes are dropped and the object becomes a fault. An unsaved object then loses its insertion: it is
+    ///     not saved, and the fault finds no row when it fires.
+    /// - Complexity: Only an object whose changes are put back on top needs a read: that of its newest row.
+    open func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
+        assertCurrent(#function)
+        bringUpToDate(object, mergeChanges: flag)
+    }
+
+    /// Brings every registered object up to date and keeps unsaved changes.
+    ///
+    /// Objects-did-change lists the objects of ``registeredObjects`` that had values, under `NSRefreshedObjectsKey`.
+    ///
+    /// O(number of registered objects).
+    ///
+    /// ```swift
+    /// context.refreshAllObjects()  // everything is read anew when it is used
+    /// ```
+    open func refreshAllObjects() {
+        assertCurrent(#function)
+        bringAllUpToDate()
+    }
+
+    /// Drops all unsaved changes and the undo stack: values return to those last fetched or saved, without a fetch.
+    ///
+    /// ```swift
+    /// venue.price = 0
+    /// context.rollback()
+    /// print(context.hasChanges)
+    /// ```
+    ///
+    /// - Complexity: O(number of changed objects).
+    open func rollback() {
+        assertCurrent(#function)
+        dropChanges()
+    }
+
+    /// Forgets every object, every change, and the undo stack.
+    ///
+    /// If it is in doubt whether the last save was committed, then the next save does not find that out any more.
+    /// Objects-did-change names the IDs of all ``registeredObjects`` under `NSInvalidatedAllObjectsKey`. Objects from
+    /// before the reset may not be used any more: they are faults that read nil, zero or empty.
+    ///
+    /// ```swift
+    /// context.reset()  // objects from before are not to be used any more
+    /// print(context.registeredObjects.count)
+    /// ```
+    ///
+    /// - Complexity: O(number of registered objects).
+    open func reset() {
+        assertCurrent(#function)
+        forgetObjects()
+    }
+
+    /// Gives unsaved objects permanent IDs without saving them.
+    ///
+    /// Objects whose IDs are permanent keep them. A temporary ID that was captured before stays temporary, and still
+    /// leads to the object.
+    ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// try context.obtainPermanentIDs(for: [venue])
+    /// print(venue.objectID.isTemporaryID)
+    /// ```
+    ///
+    /// - Parameter objects: Objects of this context; those whose IDs are permanent are ignored.
+    /// - Throws: An error of the store; `persistentStoreOperation` (134070) if no open store can hold an object, and
+    ///   inside a block that has locked rows of the store. In all cases nothing has changed.
+    open func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
+        assertCurrent(#function)
+        try givePermanentIDs(to: objects)
+    }
+
+    /// The object with an ID, if the context has it.
+    ///
+    /// Reads nothing.
+    ///
+    /// ```swift
+    /// print(context.registeredObject(for: id) == nil ? "not here" : "here")
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object, or `nil`. O(1); no store is asked.
+    open func registeredObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
+        assertCurrent(#function)
+        return knownObject(for: objectID)
+    }
+
+    /// The object with an ID: the registered object, or else a fault.
+    ///
+    /// The method reads nothing and never returns nil. If the ID is of another coordinator, then it stands for the
+    /// same row here, provided that this context's coordinator has opened that store as well (by its UUID). Otherwise
+    /// the program stops.
+    ///
+    /// If there is no such row, then this shows when the fault is realised. Use ``existingObject(with:)`` to know at
+    /// once.
+    ///
+    /// ```swift
+    /// let venue = context.object(with: id)  // a fault; nothing is read, so its row may not exist
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object. O(1); no store is asked.
+    open func object(with objectID: NSManagedObjectID) -> NSManagedObject {
+        assertCurrent(#function)
+        return objectOrFault(with: objectID)
+    }
+
+    /// The object with an ID, with its values loaded.
+    ///
+    /// ```swift
+    /// if let venue = try context.existingObject(with: id) as? Venue { print(venue.name) }
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object, which is not a fault.
+    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, or if the ID is of another
+    ///   coordinator and this context's coordinator has not opened its store; an error of the store.
+    /// - Complexity: O(1). Reads the row from the store if neither the context nor the row cache has it.
+    open func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
+        assertCurrent(#function)
+        return try readObject(with: objectID)
+    }
+
+    /// Merges the changes that a notification reports.
+    ///
+    /// The notification is the did-save notification of another context (with objects or with IDs), or that of a
+    /// transaction of the history (``NSPersistentHistoryTransaction/objectIDNotification()``).
+    ///
+    /// Registered objects are refreshed, and unsaved changes are kept on top. Deleted objects are marked as deleted,
+    /// and inserted ones become reachable. Must be called inside this context's scope; the notification's objects are
+    /// used by ID only. If a context on another coordinator has saved the changes, then they are read from the store,
+    /// with any ``stalenessInterval``.
+    ///
+    /// ```swift
+    /// let observer = NotificationCenter.default.addObserver(
+    ///     forName: .NSManagedObjectContextDidSave, object: nil, queue: nil
+    /// ) { note in
+    ///     context.performAndWait { context.mergeChanges(fromContextDidSave: note) }
+    /// }
+    /// NotificationCenter.default.removeObserver(observer)
+    /// ```
+    ///
+    /// - Parameter notification: A did-save notification, with objects or with IDs.
+    open func mergeChanges(fromContextDidSave notification: Notification) {
+        assertCurrent(#function)
+        mergeSave(of: notification)
+    }
+
+    /// Undoes the changes of the last event, if there is an undo manager.
+    ///
+    /// If a change was saved meanwhile, then the former values become an unsaved change. If the deletion of an object
+    /// was saved meanwhile, then the object comes back as a new insertion, under a new ID.
+    ///
+    /// ```swift
+    /// context.undoManager = UndoManager()
+    /// venue.price = 0
+    /// context.undo()
+    /// ```
+    open func undo() {
+        assertCurrent(#function)
+        undoManager?.undo()
+    }
+
+    /// Redoes the changes that were undone last.
+    ///
+    /// ```swift
+    /// context.undoManager = UndoManager()
+    /// venue.price = 0
+    /// context.undo()
+    /// context.redo()
+    /// ```
+    open func redo() {
+        assertCurrent(#function)
+        undoManager?.redo()
+    }
 }
 
 /// The queue that a context's blocks run on.

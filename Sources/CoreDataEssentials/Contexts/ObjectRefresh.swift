@@ -59,7 +59,7 @@ struct ObjectRefresh {
 
     private func begin() {
         // Changes from elsewhere must not become part of an undo step.
-        if !context.undoLog.records.isEmpty { context.processPendingChanges() }
+        if !context.undoLog.records.isEmpty { context.endEvent(isMerge: false) }
         context.downward.countStateChange()
     }
 

@@ -31,6 +31,7 @@ extension NSManagedObject {
             return NSOrderedSet(array: members.array.compactMap { self.value(of: $0, keys) })
         case let members as NSSet: return NSSet(array: members.allObjects.compactMap { self.value(of: $0, keys) })
         case let composite as [String: Any]: return self.value(of: composite[key], keys.dropFirst())
+        case let entity as NSEntityDescription where key == "name": return self.value(of: entity.name, keys.dropFirst())
         default: return nil
         }
     }

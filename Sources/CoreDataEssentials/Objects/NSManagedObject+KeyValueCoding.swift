@@ -35,8 +35,23 @@ extension NSManagedObject {
                     return recording.read(key, of: self)
                 }
                 if let base = layout.primitiveBase(of: key) { return anyValue(forKey: base) }
-                return value(forUndefinedKey: key)
+                return isTrue(key) ?? value(forUndefinedKey: key)
             }
+        }
+    }
+
+    /// The answer of one of the properties of every object that are true or false; `nil` for another key.
+    ///
+    /// As in Objective-C, a name with `is` may be written without it.
+    private func isTrue(_ key: String) -> Bool? {
+        switch key {
+        case "isDeleted", "deleted": isDeleted
+        case "isFault", "fault": isFault
+        case "isInserted", "inserted": isInserted
+        case "isUpdated", "updated": isUpdated
+        case "hasChanges": hasChanges
+        case "hasPersistentChangedValues": hasPersistentChangedValues
+        default: nil
         }
     }
 

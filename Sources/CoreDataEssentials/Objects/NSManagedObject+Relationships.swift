@@ -77,7 +77,7 @@ extension NSManagedObject {
     /// two sides were read at different times, and the stored value of this side may differ.
     private func holdInverse(_ slot: Slot) {
         guard slot.inverse?.isToMany == false, slot.relationship?.isTransient == false else { return }
-        context?.detectConflicts(for: self)
+        context?.checkVersion(of: self)
     }
 
     // MARK: - To-many

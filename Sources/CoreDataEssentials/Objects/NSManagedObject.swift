@@ -488,7 +488,9 @@ open class NSManagedObject: NSObject {
     /// print(venue.value(forKey: "name") as? String ?? "")
     /// ```
     ///
-    /// - Parameter key: The name of a property; for any other name ``value(forUndefinedKey:)`` is called.
+    /// - Parameter key: The name of a property, or `objectID`, `entity`, `self`, `isDeleted`, `isFault`, `isInserted`,
+    ///   `isUpdated`, `hasChanges` or `hasPersistentChangedValues`. For any other name ``value(forUndefinedKey:)`` is
+    ///   called.
     /// - Returns: The value as an object, or `nil`; numbers have Swift's own types, relationships give objects and
     ///   sets.
     open func value(forKey key: String) -> Any? { anyValue(forKey: key) }

@@ -193,6 +193,45 @@ struct HookTests {
             expectEqual(object.name, "a")
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `undo tells an object whether its insertion, its deletion or a change was undone`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            context.undoManager = UndoManager()
+            let object = Hooked(context: context)
+            object.name = "a"
+            context.processPendingChanges()
+            try context.save()
+            func event(_ step: () -> Void) -> [String] {
+                let before = object.log.count
+                step()
+                return object.log.dropFirst(before).filter { $0.hasPrefix("snapshot") }
+            }
+            let undoneInsertion = "snapshot \(NSSnapshotEventType.undoInsertion.rawValue)"
+            let undoneDeletion = "snapshot \(NSSnapshotEventType.undoDeletion.rawValue)"
+            let undoneUpdate = "snapshot \(NSSnapshotEventType.undoUpdate.rawValue)"
+            // To undo a saved insertion is to delete the object.
+            expectEqual(event { context.undo() }, [undoneInsertion])
+            expect(object.isDeleted)
+            expectEqual(event { context.redo() }, [undoneDeletion])
+            expect(!object.isDeleted)
+            object.name = "b"
+            context.processPendingChanges()
+            expectEqual(event { context.undo() }, [undoneUpdate])
+            expectEqual(event { context.redo() }, [undoneUpdate])
+            context.delete(object)
+            context.processPendingChanges()
+            expectEqual(event { context.undo() }, [undoneDeletion])
+            expect(!object.isDeleted && object.name == "b")
+            expectEqual(event { context.redo() }, [undoneInsertion])
+            expect(object.isDeleted)
+            try context.save()
+            // The row is gone, so the object comes back as a new insertion.
+            expectEqual(event { context.undo() }, [undoneDeletion])
+            expect(object.isInserted && object.name == "b")
+        }
+    }
 }
 
 @Suite("Deleting, and what becomes of the related objects")

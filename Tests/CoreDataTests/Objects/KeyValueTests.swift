@@ -127,6 +127,37 @@ struct KeyValueTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `what an object knows of itself can be read by its key`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context throws in
+            let city = City(context: context)
+            city.name = "Lisbon"
+            func truths() -> [String] {
+                [
+                    "isDeleted", "isFault", "isInserted", "isUpdated", "hasChanges", "hasPersistentChangedValues",
+                    "deleted", "fault", "inserted", "updated",
+                ].filter { city.value(forKey: $0) as? Bool == true }
+            }
+            expectEqual(truths(), ["isInserted", "hasChanges", "hasPersistentChangedValues", "inserted"])
+            try context.save()
+            expectEqual(truths(), [])
+            city.name = "Faro"
+            expectEqual(truths(), ["isUpdated", "hasChanges", "hasPersistentChangedValues", "updated"])
+            expect(NSPredicate(format: "isUpdated == YES AND deleted == NO").evaluate(with: city))
+            context.refresh(city, mergeChanges: false)
+            expectEqual(truths(), ["isFault", "fault"])
+            context.delete(city)
+            expectEqual(truths().filter { !$0.hasSuffix("ault") }, ["isDeleted", "hasChanges", "deleted"])
+            expect(city.value(forKey: "objectID") as? NSManagedObjectID === city.objectID)
+            expectEqual(city.value(forKeyPath: "entity.name") as? String, "City")
+            // A store has no such columns.
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.predicate = NSPredicate(format: "isUpdated == YES")
+            expectThrows(CocoaError.self) { try context.fetch(request) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a primitive value is set without marking the object, and saved with its other changes`(_ kind: StoreKind)
         throws
     {

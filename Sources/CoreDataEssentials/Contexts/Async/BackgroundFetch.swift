@@ -86,7 +86,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         case .needs(let read): submit(read)
         case .ends(let outcome):
             let outcome = UncheckedBox(outcome)
-            context.perform { self.finish(outcome.value) }
+            context.submitCall { self.finish(outcome.value) }
         }
     }
 

@@ -115,7 +115,7 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
             guard case .cancelled = outcome else { return end(outcome) }
             // Any thread may cancel, so the scope has to be entered first.
             guard let context = result?.managedObjectContext else { return }
-            context.perform { self.end(.cancelled) }
+            context.submitCall { self.end(.cancelled) }
         }
 
         private func end(_ outcome: BackgroundFetch<ResultType>.Outcome) {

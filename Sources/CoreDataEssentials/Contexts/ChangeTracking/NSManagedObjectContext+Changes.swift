@@ -4,18 +4,8 @@ import StrataRows
 extension NSManagedObjectContext {
     // MARK: - Inserting
 
-    /// Inserts an object: the next save stores it.
-    ///
-    /// If the object is to be deleted, then inserting it takes the deletion back.
-    ///
-    /// ```swift
-    /// let venue = Venue(entity: entity, insertInto: nil)
-    /// context.insert(venue)
-    /// ```
-    ///
-    /// - Parameter object: An object that was made without a context, of an entity of this context's model.
-    public func insert(_ object: NSManagedObject) {
-        assertCurrent(#function)
+    /// What ``insert(_:)`` does.
+    final func insertObject(_ object: NSManagedObject) {
         if let owner = object.context {
             guard owner === self else {
                 fatalError(
@@ -41,21 +31,8 @@ extension NSManagedObjectContext {
         object.awakeFromInsert()
     }
 
-    /// Chooses the store that an unsaved object is saved into.
-    ///
-    /// By default an object goes to the first store that is not read-only and whose configuration has the entity. The
-    /// call stops the program if the object is already stored, or if the store cannot hold it.
-    ///
-    /// ```swift
-    /// let venue = Venue(context: context)
-    /// context.assign(venue, to: coordinator.persistentStores[0])
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - object: An object that was never saved.
-    ///   - store: A store of the context's coordinator whose configuration has the entity.
-    public func assign(_ object: Any, to store: NSPersistentStore) {
-        assertCurrent(#function)
+    /// What ``assign(_:to:)`` does.
+    final func chooseStore(_ store: NSPersistentStore, for object: Any) {
         guard let object = object as? NSManagedObject, object.context === self else {
             fatalError("CoreData: assign(_:to:) takes an object of \(describedName).")
         }
@@ -80,17 +57,8 @@ extension NSManagedObjectContext {
 
     // MARK: - Deleting
 
-    /// Deletes an object: the next save removes its row, and its delete rules are applied at the end of the event.
-    ///
-    /// ```swift
-    /// context.delete(venue)
-    /// try context.save()
-    /// ```
-    ///
-    /// - Parameter object: An object of this context.
-    /// - Complexity: O(1). Delete rules are applied to related objects at the end of the event.
-    public func delete(_ object: NSManagedObject) {
-        assertCurrent(#function)
+    /// What ``delete(_:)`` does.
+    final func deleteObject(_ object: NSManagedObject) {
         guard object.context === self else {
             fatalError(
                 "CoreData: \(object.objectID) does not belong to \(describedName), so it cannot be deleted there."
@@ -147,20 +115,8 @@ extension NSManagedObjectContext {
         if changeTracker.addToSaveAndEvent(object) { scheduleEndOfEvent() }
     }
 
-    /// Includes an unchanged object in the version check of the next save.
-    ///
-    /// If another context or process has changed the object meanwhile, then the save fails, or its merge policy
-    /// decides.
-    ///
-    /// ```swift
-    /// context.detectConflicts(for: city)  // the save conflicts if the city is changed elsewhere meanwhile
-    /// venue.price += 1
-    /// try context.save()
-    /// ```
-    ///
-    /// - Parameter object: An object of this context.
-    public func detectConflicts(for object: NSManagedObject) {
-        assertCurrent(#function)
+    /// What ``detectConflicts(for:)`` does.
+    final func checkVersion(of object: NSManagedObject) {
         guard object.context === self, isStored(object) else { return }
         if object.isFault { object.fireFault() }
         guard object.flags.isDisjoint(with: [.conflictDetection, .gone]) else { return }

@@ -2,25 +2,6 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Ends the current event: applies delete rules, closes the undo step, and posts objects-did-change.
-    ///
-    /// `perform`, fetches and saves call this method themselves. In a context of the main queue, changes made in any
-    /// other way are processed in a block of the main queue. That block runs before all blocks that were submitted
-    /// after the first change.
-    ///
-    /// ```swift
-    /// context.delete(city)
-    /// context.processPendingChanges()  // delete rules have been applied
-    /// print(context.deletedObjects.count)
-    /// ```
-    ///
-    /// - Complexity: O(number of objects that the event has changed). Delete rules may read relationships from the
-    ///   store.
-    public func processPendingChanges() {
-        assertCurrent(#function)
-        endEvent(isMerge: false)
-    }
-
     /// Ends the current event.
     ///
     /// - Parameter isMerge: Whether the event consists of the merge of changes from elsewhere, and of nothing else.
@@ -113,7 +94,7 @@ extension NSManagedObjectContext {
     ) throws {
         guard !destination.flags.contains(.deleted) else { return }
         switch relationship.deleteRule {
-        case .cascade: delete(destination)
+        case .cascade: deleteObject(destination)
         case .nullify:
             guard let inverse = relationship.inverse else { return }
             // Only the row of the destination says whether its side shows the deleted object.

@@ -46,7 +46,7 @@ package struct ContextFetch {
         prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
-        context.processPendingChanges()
+        context.endEvent(isMerge: false)
         self.context = context
         self.prepared = prepared
         quiet = nil
@@ -202,7 +202,7 @@ package struct ContextFetch {
         let references = try askParent(plan, { try $0.idsForChild() }).map { id in
             let (key, store) = id.current
             if store != nil { return ObjectReference(key: key, entity: id.layout.number) }
-            unsaved.append(context.object(with: id))
+            unsaved.append(context.objectOrFault(with: id))
             return unsaved[unsaved.count - 1].reference
         }
         return (references, unsaved)

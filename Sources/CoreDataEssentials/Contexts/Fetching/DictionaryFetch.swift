@@ -21,7 +21,7 @@ struct DictionaryFetch {
         prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
-        context.processPendingChanges()
+        context.endEvent(isMerge: false)
         self.context = context
         self.prepared = prepared
         predicate = specification.predicate

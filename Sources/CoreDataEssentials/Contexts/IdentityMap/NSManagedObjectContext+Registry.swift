@@ -333,38 +333,13 @@ extension NSManagedObjectContext {
         key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeIndex, root: root)
     }
 
-    /// The object with an ID, if the context has it.
-    ///
-    /// Reads nothing.
-    ///
-    /// ```swift
-    /// print(context.registeredObject(for: id) == nil ? "not here" : "here")
-    /// ```
-    ///
-    /// - Parameter objectID: An ID of this coordinator.
-    /// - Returns: The object, or `nil`. O(1); no store is asked.
-    public func registeredObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
-        assertCurrent(#function)
-        return ownID(objectID).flatMap { lookUp($0) }
+    /// What ``registeredObject(for:)`` does.
+    final func knownObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
+        ownID(objectID).flatMap { lookUp($0) }
     }
 
-    /// The object with an ID: the registered object, or else a fault.
-    ///
-    /// The method reads nothing and never returns nil. If the ID is of another coordinator, then it stands for the
-    /// same row here, provided that this context's coordinator has opened that store as well (by its UUID). Otherwise
-    /// the program stops.
-    ///
-    /// If there is no such row, then this shows when the fault is realised. Use ``existingObject(with:)`` to know at
-    /// once.
-    ///
-    /// ```swift
-    /// let venue = context.object(with: id)  // a fault; nothing is read, so its row may not exist
-    /// ```
-    ///
-    /// - Parameter objectID: An ID of this coordinator.
-    /// - Returns: The object. O(1); no store is asked.
-    public func object(with objectID: NSManagedObjectID) -> NSManagedObject {
-        assertCurrent(#function)
+    /// What ``object(with:)`` does.
+    final func objectOrFault(with objectID: NSManagedObjectID) -> NSManagedObject {
         guard let objectID = ownID(objectID) else {
             fatalError("CoreData: \(strangeness(of: objectID))")
         }
@@ -412,19 +387,8 @@ extension NSManagedObjectContext {
         return true
     }
 
-    /// The object with an ID, with its values loaded.
-    ///
-    /// ```swift
-    /// if let venue = try context.existingObject(with: id) as? Venue { print(venue.name) }
-    /// ```
-    ///
-    /// - Parameter objectID: An ID of this coordinator.
-    /// - Returns: The object, which is not a fault.
-    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, or if the ID is of another
-    ///   coordinator and this context's coordinator has not opened its store; an error of the store.
-    /// - Complexity: O(1). Reads the row from the store if neither the context nor the row cache has it.
-    public func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
-        assertCurrent(#function)
+    /// What ``existingObject(with:)`` does.
+    final func readObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
         guard let objectID = ownID(objectID) else {
             throw Self.missing(objectID, strangeness(of: objectID)).marked(.request)
         }
@@ -453,7 +417,7 @@ extension NSManagedObjectContext {
     /// - Complexity: Reads the row.
     final func isBack(_ object: NSManagedObject) throws -> Bool {
         do {
-            return try existingObject(with: object.objectID) === object
+            return try readObject(with: object.objectID) === object
         } catch let error as CocoaError where error.code == .managedObjectReferentialIntegrity {
             return false
         }

@@ -28,7 +28,7 @@ struct ContextMerge {
     /// Merges the changes, and notifies the observers and children of the context.
     mutating func run() {
         // Changes made here before are an event, and an undo step, by themselves.
-        context.processPendingChanges()
+        context.endEvent(isMerge: false)
         context.fileNewlySavedFaults()
         // The merged changes are newer than the version that the context was pinned to.
         context.advanceGeneration()

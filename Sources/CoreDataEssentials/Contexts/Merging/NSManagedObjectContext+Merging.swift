@@ -2,28 +2,8 @@ import Foundation
 import StrataLocks
 
 extension NSManagedObjectContext {
-    /// Merges the changes that a notification reports.
-    ///
-    /// The notification is the did-save notification of another context (with objects or with IDs), or that of a
-    /// transaction of the history (``NSPersistentHistoryTransaction/objectIDNotification()``).
-    ///
-    /// Registered objects are refreshed, and unsaved changes are kept on top. Deleted objects are marked as deleted,
-    /// and inserted ones become reachable. Must be called inside this context's scope; the notification's objects are
-    /// used by ID only. If a context on another coordinator has saved the changes, then they are read from the store,
-    /// with any ``stalenessInterval``.
-    ///
-    /// ```swift
-    /// let observer = NotificationCenter.default.addObserver(
-    ///     forName: .NSManagedObjectContextDidSave, object: nil, queue: nil
-    /// ) { note in
-    ///     context.performAndWait { context.mergeChanges(fromContextDidSave: note) }
-    /// }
-    /// NotificationCenter.default.removeObserver(observer)
-    /// ```
-    ///
-    /// - Parameter notification: A did-save notification, with objects or with IDs.
-    public func mergeChanges(fromContextDidSave notification: Notification) {
-        assertCurrent(#function)
+    /// What ``mergeChanges(fromContextDidSave:)`` does.
+    final func mergeSave(of notification: Notification) {
         let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
         // This coordinator's row cache does not have changes that another coordinator or process has saved.
         if notification.userInfo?[NSPersistentHistoryTokenKey] != nil {

@@ -2,22 +2,8 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Gives unsaved objects permanent IDs without saving them.
-    ///
-    /// Objects whose IDs are permanent keep them. A temporary ID that was captured before stays temporary, and still
-    /// leads to the object.
-    ///
-    /// ```swift
-    /// let venue = Venue(context: context)
-    /// try context.obtainPermanentIDs(for: [venue])
-    /// print(venue.objectID.isTemporaryID)
-    /// ```
-    ///
-    /// - Parameter objects: Objects of this context; those whose IDs are permanent are ignored.
-    /// - Throws: An error of the store; `persistentStoreOperation` (134070) if no open store can hold an object, and
-    ///   inside a block that has locked rows of the store. In all cases nothing has changed.
-    public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
-        assertCurrent(#function)
+    /// What ``obtainPermanentIDs(for:)`` does.
+    final func givePermanentIDs(to objects: [NSManagedObject]) throws {
         try ConfinementScope.enter(self) {
             if upward != nil { try obtainPermanentIDsFromParent(for: objects) }
             try makePermanent(objects)
@@ -34,7 +20,7 @@ extension NSManagedObjectContext {
             object.flags.intersection([.inserted, .deleted, .gone]) == .inserted && object.key < 0
                 && indexes.contains(storeIndexForInsertion(of: object))
         }
-        if !unsaved.isEmpty { try obtainPermanentIDs(for: unsaved) }
+        if !unsaved.isEmpty { try givePermanentIDs(to: unsaved) }
     }
 
     private func makePermanent(_ objects: [NSManagedObject]) throws {

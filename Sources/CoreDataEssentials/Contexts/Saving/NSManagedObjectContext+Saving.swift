@@ -3,46 +3,14 @@ import StrataLocks
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Saves all changes: to the stores, with one transaction for each store, or from a child into its parent.
-    ///
-    /// A save of a child writes nothing to a store and leaves temporary IDs as they are; the save of the root does
-    /// both. The child's save runs inside the parent's scope, so it waits until the parent has finished what it is
-    /// doing. Its cost grows with the number of changes, not with the number of objects that the parent has registered.
-    ///
-    /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it
-    /// throws, all changes are still unsaved, except those in stores that had committed before another one failed
-    /// (134040, `persistentStoreIncompleteSave`), or whose commit is in doubt. Changes by `willSave()` stay. The same
-    /// save succeeds once the cause is gone.
-    ///
-    /// If there are no changes, the save posts will-save and did-save with empty sets. It also writes metadata that was
-    /// set for stores since the last save (``NSPersistentStoreCoordinator/setMetadata(_:for:)``). That costs next to
-    /// nothing. If there are changes, the save writes the metadata of those stores that have changes.
-    ///
-    /// If the last save ended in doubt (134030 with `NSPersistentStoreSaveInDoubtKey`), the context first asks the
-    /// store whether that save was committed. If it was, its changes count as saved, the notifications of a save are
-    /// posted for them, and they are not stored a second time.
-    ///
-    /// See <doc:Saving>.
-    /// ```swift
-    /// venue.price += 1
-    /// if context.hasChanges { try context.save() }
-    /// ```
-    ///
-    /// - Throws: Validation errors (1550–1699; several in 1560). If the merge policy throws conflicts (for a child: the
-    ///   ``parentConflictPolicy``), `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors
-    ///   of the store (134000–134999), such as `persistentStoreTimeout` (134090) if other writers keep the store locked
-    ///   for too long, `persistentStoreIncompleteSave` (134040) if some stores had committed before another one failed,
-    ///   and `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not
-    ///   known whether the last save was committed. Also `managedObjectMerge` (133020) if the save in doubt was
-    ///   committed, but this context has dropped its new objects since.
-    public func save() throws {
-        assertCurrent(#function)
+    /// What ``save()`` does.
+    final func saveChanges() throws {
         guard !saving.isSaving else {
             fatalError("CoreData: save() was called while \(describedName) is saving; wait for didSave.")
         }
         saving.shownSets = ShownSets()
         defer { saving.shownSets = nil }
-        processPendingChanges()
+        endEvent(isMerge: false)
         changeTracker.compact()
         checkInvariants()
         guard let coordinator else {
@@ -140,7 +108,7 @@ struct ContextSave {
             }
             if !context.propagatesDeletesAtEndOfEvent { try context.propagateDeletes() }
             round = context.changeTracker.eventObjects
-            context.processPendingChanges()
+            context.endEvent(isMerge: false)
         }
         try context.propagateDeletes()
         context.changeTracker.compact()
@@ -362,7 +330,7 @@ struct ContextSave {
         saved.forEach { $0.didSave() }
         post(message)
         context.announceToChildren(message)
-        context.processPendingChanges()
+        context.endEvent(isMerge: false)
         context.sweepIfGrown()
     }
 

@@ -208,7 +208,7 @@ final class SaveDoubt {
                 extras.toMany[index] = state
                 new.markUpdated()
             }
-            if flags.contains(.deleted) { new.context?.delete(new) }
+            if flags.contains(.deleted) { new.context?.deleteObject(new) }
         }
     }
 

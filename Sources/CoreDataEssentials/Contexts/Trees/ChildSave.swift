@@ -169,7 +169,7 @@ struct ChildSave {
         }
         for pair in deleted { release(pair) }
         for pair in deleted { parent.deleteForChild(pair.target) }
-        for pair in checked { parent.detectConflicts(for: pair.target) }
+        for pair in checked { parent.checkVersion(of: pair.target) }
         return all.map { ($0.object, $0.target) }
     }
 

@@ -11,7 +11,7 @@ extension ContextFetch {
         // This is called for children only, so there is a parent.
         let parent = context.upward?.parent ?? context
         return try ConfinementScope.enter(parent) {
-            parent.processPendingChanges()
+            parent.endEvent(isMerge: false)
             let stores = try stores.map { try parent.seen($0) }
             let quiet = QuietReads(parent)
             defer { quiet.end() }

@@ -77,7 +77,7 @@ extension NSManagedObjectContext {
         guard let upward else { return try body() }
         assertCurrent("fetch(_:)")
         // Handlers of notifications run now, so that no context above has to wait for them.
-        processPendingChanges()
+        endEvent(isMerge: false)
         upward.visits &+= 1
         return try upward.parent.receive {
             try upward.parent.inChain {

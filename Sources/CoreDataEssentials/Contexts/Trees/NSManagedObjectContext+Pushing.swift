@@ -31,7 +31,7 @@ extension NSManagedObjectContext {
                 markAsPushed(save, recordingIn: saved)
                 for (object, target) in pairs { update(object, from: target, in: parent) }
                 // Handlers then see both contexts in their state after the save.
-                parent.processPendingChanges()
+                parent.endEvent(isMerge: false)
                 return []
             }
             guard !conflicts.isEmpty else { return endPush() }
@@ -146,7 +146,7 @@ extension NSManagedObjectContext {
         let ids = objects.filter { $0.context === self && $0.key < 0 && !$0.isInserted }.map(\.objectID)
         guard !ids.isEmpty else { return }
         try visitParent(upward) { parent in
-            try parent.obtainPermanentIDs(for: ids.filter(\.isTemporaryID).map { parent.object(with: $0) })
+            try parent.givePermanentIDs(to: ids.filter(\.isTemporaryID).map { parent.objectOrFault(with: $0) })
         }
         replaceForeignTemporaryKeys()
     }

@@ -2,34 +2,6 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Undoes the changes of the last event, if there is an undo manager.
-    ///
-    /// If a change was saved meanwhile, then the former values become an unsaved change. If the deletion of an object
-    /// was saved meanwhile, then the object comes back as a new insertion, under a new ID.
-    ///
-    /// ```swift
-    /// context.undoManager = UndoManager()
-    /// venue.price = 0
-    /// context.undo()
-    /// ```
-    public func undo() {
-        assertCurrent(#function)
-        undoManager?.undo()
-    }
-
-    /// Redoes the changes that were undone last.
-    ///
-    /// ```swift
-    /// context.undoManager = UndoManager()
-    /// venue.price = 0
-    /// context.undo()
-    /// context.redo()
-    /// ```
-    public func redo() {
-        assertCurrent(#function)
-        undoManager?.redo()
-    }
-
     // MARK: - Recording
 
     /// Records an object's state before its first change in this event.
@@ -59,6 +31,7 @@ extension NSManagedObjectContext {
         let records = records.filter { $0.object.context == nil || !$0.object.flags.contains(.gone) }
         undoLog.isApplyingUndo = true
         for record in records { record.object.noteValues() }
+        let events = records.map(\.snapshotEvent)
         let inverse = records.map { $0.inverse() }
         let absent = records.filter { $0.status != .absent && UndoRecord.status(of: $0.object) == .absent }
         for record in absent { putBack(record.object) }
@@ -67,10 +40,10 @@ extension NSManagedObjectContext {
         for record in records { applyUndo(record) }
         undoLog.isApplyingUndo = false
         undoManager?.registerUndo(withTarget: self) { $0.applyUndo(inverse) }
-        for record in records where record.object.context != nil {
-            record.object.awake(fromSnapshotEvents: record.snapshotEvent)
+        for (record, event) in zip(records, events) where record.object.context != nil {
+            record.object.awake(fromSnapshotEvents: event)
         }
-        processPendingChanges()
+        endEvent(isMerge: false)
     }
 
     private func applyUndo(_ record: UndoRecord) {
@@ -83,14 +56,14 @@ extension NSManagedObjectContext {
         case .deleted:
             if UndoRecord.status(of: object) == .absent { return }
             restoreValues(from: record)
-            delete(object)
+            deleteObject(object)
         }
     }
 
     /// Undoes an insertion: an unsaved object leaves the context, a saved object is deleted.
     private func undoInsertion(of object: NSManagedObject) {
         guard object.context === self else { return }
-        guard object.key < 0, object.isInserted else { return delete(object) }
+        guard object.key < 0, object.isInserted else { return deleteObject(object) }
         addToEvent(object, as: .eventDeleted)
         object.flags.remove([.inserted, .updated, .deleted])
         unregister(object)

@@ -63,12 +63,14 @@ struct UndoRecord {
         return object.flags.contains(.inserted) ? .inserted : .stored
     }
 
-    /// The event that the object receives when the record is undone.
+    /// The event that the object receives when the record is undone; it depends on the state from before.
+    ///
+    /// A step that is redone is the undoing of the opposite: to redo a deletion is to undo the insertion.
     var snapshotEvent: NSSnapshotEventType {
-        switch status {
-        case .absent: .undoInsertion
-        case .deleted: .undoDeletion
-        case .inserted, .stored: .undoUpdate
+        switch (Self.status(of: object), status) {
+        case (.absent, .inserted), (.absent, .stored), (.deleted, .inserted), (.deleted, .stored): .undoDeletion
+        case (.inserted, .absent), (.inserted, .deleted), (.stored, .absent), (.stored, .deleted): .undoInsertion
+        default: .undoUpdate
         }
     }
 }

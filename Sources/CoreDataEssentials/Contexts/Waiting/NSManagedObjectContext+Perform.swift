@@ -4,25 +4,8 @@ import StrataLocks
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Submits `block` to run inside the context's scope, and returns at once.
-    ///
-    /// The block never runs directly, not even if the caller is inside the scope. It is one user event: when it has
-    /// returned, pending changes are processed, so objects-did-change is posted on this queue. May be called on any
-    /// thread. The context lives on until the block has run.
-    ///
-    /// ```swift
-    /// let worker = container.newBackgroundContext()
-    /// await worker.perform { print(worker.registeredObjects.count) }
-    /// ```
-    ///
-    /// As on Apple's platforms, the compiler does not check what the block captures. Code from there captures things
-    /// that it was given, such as a completion or the payload of a notification. If such a value is not `Sendable`,
-    /// then no other code may use it at the same time. In code of an actor, such as the main actor, the compiler takes
-    /// the block for a part of the actor, though it runs on the queue of the context. So write `{ @Sendable in … }`
-    /// there, or use ``perform(schedule:_:)``, whose block is checked.
-    ///
-    /// - Parameter block: The block to run.
-    public func perform(_ block: @escaping () -> Void) { submit(as: .call, block) }
+    /// What ``perform(_:)`` does.
+    final func submitCall(_ block: @escaping () -> Void) { submit(as: .call, block) }
 
     /// Like ``perform(_:)``, for internal blocks of the framework, which programs do not know of.
     ///
@@ -269,7 +252,7 @@ extension NSManagedObjectContext {
         // stop making changes.
         var rounds = 0
         repeat {
-            processPendingChanges()
+            endEvent(isMerge: false)
             rounds += 1
         } while !changeTracker.eventObjects.isEmpty && rounds < 100
         lastOrderedSet = nil
