@@ -76,7 +76,7 @@ struct Followers: Program {
         let cached = try stack.counts()
         place.expect(cached == stored, "a new context shows \(cached), and \(stored) is stored")
         for follower in followers {
-            let shown = try follower.performAndWait {
+            let shown = follower.performAndWait {
                 // What was merged has arrived with the end of the threads; a refreshed object reads the row cache.
                 let boxes = follower.registeredObjects.filter { !$0.isDeleted && !$0.isFault }
                 return Dictionary(boxes.map { ($0.name, $0.count) }) { $0 + $1 }
