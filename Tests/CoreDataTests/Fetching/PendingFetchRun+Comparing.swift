@@ -24,7 +24,8 @@ extension PendingFetchRun {
             request.includesSubentities = random.chance(70)
             let all = try context.fetch(request)
             request.predicate = predicate
-            let expected = Set(all.filter { predicate.evaluate(with: $0) }.map(\.objectID))
+            // A changed object whose row the parent has deleted turns out to be deleted when its values are read.
+            let expected = Set(all.filter { predicate.evaluate(with: $0) && !$0.isDeleted }.map(\.objectID))
             let scope = request.includesSubentities ? "" : " alone"
             let name = "\(context.name ?? ""): \(entity)\(scope) where \(predicate)"
             try compare(request, in: context, expected, name)
