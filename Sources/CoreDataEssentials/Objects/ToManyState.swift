@@ -74,8 +74,12 @@ struct ToManyState {
     }
     /// The order that was stored when the members were first changed here.
     private var storedOrder: [ObjectReference]? {
-        get { fields.storedOrder }
-        set { own.storedOrder = newValue }
+        get { fields.storedCount.map { Array((content ?? []).prefix($0)) } ?? fields.storedOrder }
+        set {
+            let own = own
+            own.storedOrder = newValue
+            own.storedCount = nil
+        }
     }
     /// The collection that was last returned to the program, until something changes.
     var cached: Any? {
@@ -116,7 +120,7 @@ struct ToManyState {
     }
     /// Whether nothing is known about the members, and nothing was changed.
     var isUntouchedFault: Bool {
-        isFault && !hasChanges && fields.wantedOrder == nil && fields.storedOrder == nil && fields.arrivals.isEmpty
+        isFault && !hasChanges && fields.wantedOrder == nil && !fields.knowsStoredOrder && fields.arrivals.isEmpty
     }
     var hasChanges: Bool { !fields.added.isEmpty || !fields.removed.isEmpty || fields.isReordered }
 
@@ -160,6 +164,7 @@ struct ToManyState {
 
     /// Forgets the members, but not the changes.
     mutating func turnIntoFault() {
+        keepStoredOrder()
         if isOrdered, hasChanges, let content { wantedOrder = content }
         content = nil
         permanentCount = 0
@@ -219,15 +224,31 @@ struct ToManyState {
         if isReordered, added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
     }
 
-    /// Records the stored order before the first change.
+    /// Records the stored order before a change other than an addition at the end.
     private mutating func recordStoredOrder() {
-        if isOrdered, !hasChanges { storedOrder = content }
+        if isOrdered, !hasChanges { storedOrder = content } else { keepStoredOrder() }
+    }
+
+    /// Records the stored order before an addition at the end: it is that of as many members as there are now.
+    ///
+    /// A copy of the members would be made anew for each save that adds one.
+    private mutating func recordStoredCount() {
+        guard isOrdered, !hasChanges else { return }
+        storedOrder = nil
+        own.storedCount = memberCount
+    }
+
+    /// Copies the stored order before the members in front of the new ones change.
+    private mutating func keepStoredOrder() {
+        guard fields.storedCount != nil else { return }
+        let order = storedOrder
+        storedOrder = order
     }
 
     /// Marks the changes as stored.
     mutating func commitChanges() {
         // If there is nothing to commit, then nothing is copied.
-        guard hasChanges || wantedOrder != nil || storedOrder != nil || fields.hasYielded else { return }
+        guard hasChanges || wantedOrder != nil || fields.knowsStoredOrder || fields.hasYielded else { return }
         own.hasYielded = false
         added = []
         removed = []
@@ -307,13 +328,14 @@ struct ToManyState {
     mutating func add(_ member: ObjectReference, at index: Int? = nil) -> Bool {
         if !isFault {
             guard position(of: member) == nil else { return false }
-            recordStoredOrder()
             if let index, index < memberCount {
+                recordStoredOrder()
                 content?.insert(member, at: index)
                 permanentCount = min(permanentCount, index)
                 positions = nil
                 isReordered = true
             } else {
+                recordStoredCount()
                 let end = memberCount
                 if fields.positions != nil { positions?[member.key] = end }
                 own.latest.append(member)
@@ -412,6 +434,7 @@ struct ToManyState {
         added.removeAll(where: isLost)
         removed.removeAll(where: isLost)
         guard let old = content, old.contains(where: isLost) else { return isFewer }
+        keepStoredOrder()
         content = old.filter { !isLost($0) }
         countPermanentMembers()
         positions = nil
@@ -468,7 +491,8 @@ struct ToManyState {
             countPermanentMembers(from: start)
         }
         if let order = wantedOrder { wantedOrder = order.map(replaced) }
-        if let order = storedOrder { storedOrder = order.map(replaced) }
+        // A stored order that is kept as a count is that of the members, which have their new keys already.
+        if let order = fields.storedOrder { storedOrder = order.map(replaced) }
         if removed.contains(where: { $0.key < 0 }) { removed = MemberSet(removed.lazy.map(replaced)) }
         if added.contains(where: { $0.key < 0 }) {
             if !arrivals.isEmpty {
@@ -505,6 +529,8 @@ private final class ToManyFields {
     @exclusivity(unchecked) var firstPosition = 0
     @exclusivity(unchecked) var wantedOrder: [ObjectReference]?
     @exclusivity(unchecked) var storedOrder: [ObjectReference]?
+    /// The number of members in front whose order is the stored one; `nil` if `storedOrder` has it.
+    @exclusivity(unchecked) var storedCount: Int?
     @exclusivity(unchecked) var arrivals: [Int64: Int] = [:]
     @exclusivity(unchecked) var lastArrival = 0
     @exclusivity(unchecked) var cached: Any?
@@ -512,6 +538,9 @@ private final class ToManyFields {
     /// Whether members were read while there were changes; some of these changes may have turned out to be stored
     /// already.
     @exclusivity(unchecked) var hasYielded = false
+
+    /// Whether the stored order is known from before the changes.
+    var knowsStoredOrder: Bool { storedOrder != nil || storedCount != nil }
 
     /// All members; `nil` for a fault.
     var content: [ObjectReference]? {
@@ -540,6 +569,7 @@ private final class ToManyFields {
         firstPosition = other.firstPosition
         wantedOrder = other.wantedOrder
         storedOrder = other.storedOrder
+        storedCount = other.storedCount
         arrivals = other.arrivals
         lastArrival = other.lastArrival
         cached = other.cached

@@ -257,6 +257,11 @@ struct ObjectLifeTests {
             try expectEqual(context.existingObject(with: id).value(forKey: "name") as? String, "Cale")
             try stack.change(id, City.self) { city, _ in city.name = "Portus Cale" }
             expectEqual(context.object(with: id).value(forKey: "name") as? String, "Portus Cale")
+            try stack.change(id, City.self) { city, _ in city.name = "Invicta" }
+            let bare = NSFetchRequest<City>(entityName: "City")
+            bare.includesPropertyValues = false
+            try expectEqual(context.fetch(bare).map(\.name), ["Invicta"])
+            try stack.change(id, City.self) { city, _ in city.name = "Portus Cale" }
             let held = try context.get(id, City.self)
             expectEqual(held.name, "Portus Cale")
             try stack.change(id, City.self) { city, _ in city.name = "Porto" }

@@ -47,6 +47,66 @@ struct ToManyStateCostTests {
         }
     }
 
+    @Test func `saves that append to an ordered relationship move the other members as rarely as an array does`() {
+        var state = ToManyState(isOrdered: true)
+        state.load((1...1000).map { ObjectReference(key: $0, entity: 0) })
+        var moves = 0
+        var place = 0
+        func look() {
+            let now = state.content?.withUnsafeBufferPointer { Int(bitPattern: $0.baseAddress) } ?? 0
+            if now != place { moves += 1 }
+            place = now
+        }
+        for number in Int64(1)...2000 {
+            var before: ToManyState? = state.kept()
+            state.add(ObjectReference(key: -number, entity: 0))
+            before = nil
+            _ = before
+            look()
+            var permanent = KeyMap<Int64>()
+            permanent.set(1000 + number, for: -number)
+            state.replaceKeys(permanent)
+            state.commitChanges()
+            look()
+        }
+        expectEqual(state.content?.map(\.key), Array(1...3000))
+        expect(moves < 10, "\(moves) moves")
+    }
+
+    @Test func `the stored order outlives whatever comes after an addition at the end`() {
+        func reference(_ key: Int64) -> ObjectReference { ObjectReference(key: key, entity: 0) }
+        func appended() -> ToManyState {
+            var state = ToManyState(isOrdered: true)
+            state.load([1, 2, 3].map(reference))
+            state.add(reference(4))
+            return state
+        }
+        // What is stored is still 1, 2, 3, so only another order of these has overtaken the changes here.
+        func check(_ state: ToManyState, _ name: String) {
+            expect(!state.isOrderOvertaken(by: [1, 2, 3].map(reference)), "\(name)")
+            expect(!state.isOrderOvertaken(by: [1, 2, 3, 9].map(reference)), "\(name)")
+            expect(state.isOrderOvertaken(by: [2, 1, 3].map(reference)), "\(name)")
+        }
+        check(appended(), "added")
+        let changes: [(String, (inout ToManyState) -> Void)] = [
+            ("added again", { $0.add(reference(5)) }),
+            ("put in front", { $0.add(reference(5), at: 0) }),
+            ("removed", { $0.remove(reference(1)) }),
+            ("several removed", { _ = $0.remove([reference(1), reference(4)]) }),
+            ("reordered", { $0.reorder([4, 3, 2, 1].map(reference)) }),
+            ("forgotten", { $0.forget { $0.key == 2 } }),
+            ("a fault", { $0.turnIntoFault() }),
+        ]
+        for (name, change) in changes {
+            var state = appended()
+            change(&state)
+            check(state, name)
+        }
+        var back = appended()
+        back.remove(reference(4))
+        expect(!back.hasChanges)
+    }
+
     private func loadedState() -> ToManyState {
         var state = ToManyState(isOrdered: false)
         state.load([])

@@ -82,6 +82,72 @@ struct TreeFetchTests {
         expectEqual(shown, 3)
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `an object that leads to an unsaved one is asked for anew when it is not held`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (parent, child) = stack.pair()
+        let stored = try stack.storeCity("Porto", population: 1)
+        let id = try parent.performAndWait {
+            let venue = Venue(context: parent)
+            venue.city = City(context: parent)
+            venue.name = "Adega"
+            Venue(context: parent).city = try parent.get(stored, City.self)
+            return venue.objectID
+        }
+        // The row of the venue, and the members of the stored city, name unsaved objects.
+        try expectEqual(child.look(id, Venue.self) { $0.name }, "Adega")
+        try expectEqual(child.look(stored, City.self) { $0.venues.count }, 1)
+        try parent.edit(id, Venue.self) { $0.name = "Bica" }
+        try parent.edit(stored, City.self) { $0.population = 2 }
+        let request = NSFetchRequest<Venue>(entityName: "Venue")
+        request.predicate = NSPredicate(format: "name == 'Bica'")
+        try expectEqual(child.performAndWait { try child.fetch(request).map(\.name) }, ["Bica"])
+        try expectEqual(child.performAndWait { try child.all(City.self).map(\.population).sorted() }, [0, 2])
+        try parent.edit(id, Venue.self) { $0.name = "Cais" }
+        expectEqual(child.performAndWait { (child.object(with: id) as? Venue)?.name }, "Cais")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an unsaved object of a batched fetch is asked for anew when it is not held`(_ kind: StoreKind) throws {
+        let (parent, child) = try Stack(kind).pair()
+        let ids = ["a", "b", "c"].map { parent.insertCity($0) }
+        try child.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.fetchBatchSize = 2
+            try expectEqual(child.fetch(request).map(\.name).sorted(), ["a", "b", "c"])
+        }
+        for id in ids { try parent.edit(id, City.self) { $0.name += "2" } }
+        try expectEqual(child.cityNames(), ["a2", "b2", "c2"])
+        try parent.saveAndWait()
+        for id in ids { try parent.edit(id, City.self) { $0.name += "3" } }
+        try expectEqual(child.cityNames(), ["a23", "b23", "c23"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object that is held learns the permanent keys of the unsaved ones to which it leads`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let (parent, child) = stack.pair()
+        let id = parent.performAndWait {
+            let venue = Venue(context: parent)
+            venue.city = City(context: parent)
+            venue.city?.name = "Porto"
+            return venue.objectID
+        }
+        let held = try child.performAndWait {
+            let venue: Venue = try typed(child.existingObject(with: id))
+            expect(venue.city?.objectID.isTemporaryID == true)
+            child.sweep()
+            return UncheckedSendable(venue)
+        }
+        try parent.saveAndWait()
+        child.performAndWait {
+            expect(held.value.city?.objectID.isTemporaryID == false)
+            expectEqual(held.value.city?.name, "Porto")
+        }
+    }
+
     @Test func `a grandchild sees the unsaved changes of every level`() throws {
         let stack = try Stack(.database)
         let id = try stack.storeCity("Porto")

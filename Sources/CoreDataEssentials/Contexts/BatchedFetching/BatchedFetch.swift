@@ -19,8 +19,8 @@ final class BatchedFetch {
     // Layouts live as long as the process.
     private let batchSize: Int
     private let options: Options
-    /// The objects that have no row in a store yet, by key.
-    private let unsaved: [Int64: NSManagedObject]
+    /// The objects that have no row in a store yet, by key; none once an array holds them.
+    private var unsaved: [Int64: NSManagedObject]
 
     /// The positions by key; made by the first search for a fault.
     private var positions: KeyMap<Int>?
@@ -107,6 +107,23 @@ final class BatchedFetch {
         return context.registered(key: reference.key, layout: layout, storeIndex: storeIndex)
             ?? context.makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
     }
+
+    /// The object at a position; `nil` for an unsaved object that an array held and the context does not have any more.
+    private func heldObject(at position: Int, in context: NSManagedObjectContext) -> NSManagedObject? {
+        let reference = references[position]
+        guard reference.key < 0, unsaved[reference.key] == nil else { return object(at: position, in: context) }
+        return context.registered(
+            key: reference.key,
+            layout: context.layout(of: reference),
+            storeIndex: storeIndexes.isEmpty ? storeIndex : storeIndexes[position]
+        )
+    }
+
+    /// Lets go of the unsaved objects, which an array holds from now on.
+    ///
+    /// The context remembers the fetch for longer than the array lives. An object that only a parent has would keep its
+    /// values for as long, although no code holds it.
+    func letGoOfUnsaved() { unsaved = [:] }
 
     /// All objects except those that have gone; objects that the context does not know become faults without rows.
     ///
@@ -200,7 +217,7 @@ final class BatchedFetch {
             readBatches[batch] = true
             unreadCount -= 1
         }
-        let objects = positions(ofBatch: batch).map { object(at: $0, in: context) }
+        let objects = positions(ofBatch: batch).compactMap { heldObject(at: $0, in: context) }
         defer { context.deliverRegistrations() }
         guard options.readsRows else { return objects }
         do {

@@ -132,6 +132,7 @@ package struct ContextFetch {
             try context.prefetch(prefetches, of: realised, PrefetchReads(prepared))
             for object in found where object.key > 0 { object.flags.insert(.awaitsBatch) }
         }
+        fetch.letGoOfUnsaved()
         if !fetch.isRead { context.rowsInAdvance.remember(fetch) }
         return found
     }
@@ -305,10 +306,12 @@ package struct ContextFetch {
             specification.shouldRefreshRefetchedObjects
                 || (specification.includesPropertyValues && (store.fetchesRows || wantsValues))
         else {
+            let storeIndex = Int32(store.index)
             return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
-                return context.registered(key: reference.key, layout: layout, storeIndex: Int32(store.index))
-                    ?? context.makeFault(key: reference.key, layout: layout, storeIndex: Int32(store.index))
+                context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeIndex: storeIndex)
+                return context.registered(key: reference.key, layout: layout, storeIndex: storeIndex)
+                    ?? context.makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
             }
         }
         let (rows, commits) = try rows(in: store, plan)

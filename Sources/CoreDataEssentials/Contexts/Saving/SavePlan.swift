@@ -206,8 +206,11 @@ final class SavePlan {
         guard let state = object.extras?.toMany[slot.index] else { return (members, 0) }
         // Most members are stored, and nothing has to be looked up for them.
         let start = neverSaved.isEmpty ? Swift.min(state.permanentCount, members.count) : 0
-        let order = members[..<start] + members[start...].compactMap { resolved($0, storeIndex) }
-        return (Array(order), order.count == members.count ? state.appendedCount : 0)
+        let rest = members[start...].compactMap { resolved($0, storeIndex) }
+        // Usually no member is left out or renamed, and none has to be copied.
+        if members[start...].elementsEqual(rest) { return (members, state.appendedCount) }
+        let order = Array(members[..<start] + rest)
+        return (order, order.count == members.count ? state.appendedCount : 0)
     }
 
     private func addTouched(_ object: NSManagedObject, extras: ObjectExtras, storeIndex: Int) throws {

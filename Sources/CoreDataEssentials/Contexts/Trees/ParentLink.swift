@@ -11,7 +11,11 @@ package final class ParentLink {
     /// When the root saves, the IDs become permanent, and so the child learns the permanent keys.
     var foreignIDs: [Int64: NSManagedObjectID] = [:]
     /// Objects of this context whose rows or relationships name foreign objects by temporary keys.
-    private(set) var mentions: [ObjectIdentifier: NSManagedObject] = [:]
+    ///
+    /// Objects that are not in use are released as if they were not listed. So the next fetch reads them anew.
+    private var mentions: [ObjectIdentifier: Mention] = [:]
+    /// The number of mentions at which those of released objects are removed.
+    private var mostMentions = 64
     /// The tree's count of promotions when the foreign IDs were last checked.
     var seenPromotions: UInt64 = 0
     /// The ``ParentLink/stamp(_:)`` when faults were last given rows in advance; `nil` if no such rows are valid.
@@ -20,6 +24,10 @@ package final class ParentLink {
     var visits: UInt64 = 0
     /// The context at the top; only its saves make keys permanent.
     let root: NSManagedObjectContext
+
+    private struct Mention {
+        weak var object: NSManagedObject?
+    }
 
     init(_ parent: NSManagedObjectContext) {
         self.parent = parent
@@ -40,10 +48,18 @@ package final class ParentLink {
         return sum
     }
 
-    func addMention(_ object: NSManagedObject) { mentions[ObjectIdentifier(object)] = object }
+    /// Notes an object that names foreign ones: amortised O(1).
+    func addMention(_ object: NSManagedObject) {
+        mentions[ObjectIdentifier(object)] = Mention(object: object)
+        guard mentions.count >= mostMentions else { return }
+        mentions = mentions.filter { $0.value.object != nil }
+        mostMentions = max(64, mentions.count * 2)
+    }
 
     /// Checks the objects that name foreign ones, and forgets those that no longer do.
-    func filterMentions(_ stillNames: (NSManagedObject) -> Bool) { mentions = mentions.filter { stillNames($0.value) } }
+    func filterMentions(_ stillNames: (NSManagedObject) -> Bool) {
+        mentions = mentions.filter { $0.value.object.map(stillNames) ?? false }
+    }
 
     /// Forgets all objects, after the context has released them.
     func forgetAll() {
