@@ -43,6 +43,8 @@
     package static var sweptIDs: Int { size(4096, small: 2) }
     /// The fewest objects that a context looks through, instead of looking each one up.
     package static var searchedObjects: Int { size(1024, small: 2) }
+    /// The fewest unsaved objects among which a context finds those with a value by an index, instead of looking at each.
+    package static var indexedChanges: Int { size(32, small: 1) }
     /// The messages about changes that wait before they are combined.
     package static var waitingMessages: Int { size(4096, small: 2) }
     /// The row versions that a parent remembers of its children's saves.

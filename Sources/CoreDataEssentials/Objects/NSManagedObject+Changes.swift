@@ -32,6 +32,7 @@ extension NSManagedObject {
 
     /// The row to write to, without marking the object: for primitive values, and for objects that are never saved.
     final func quietRow(_ slot: Int = -1) -> Row {
+        outdateInIndex()
         if !flags.isDisjoint(with: .slowRead) {
             let wasFault = flags.contains(.fault)
             prepareToRead(slot)
@@ -85,6 +86,16 @@ extension NSManagedObject {
         let row = writableRow(slot.index)
         extras?.setDecoded(nil, slot.index, in: row)
         row.take(slot, from: other)
+    }
+
+    /// Lets the context's index of new objects look at the object again.
+    ///
+    /// A write in place needs no such call: an object in the index lacks the flag `writable`, so that its next write
+    /// takes the slow path.
+    final func outdateInIndex() {
+        guard flags.contains(.indexed) else { return }
+        flags.remove(.indexed)
+        unmanagedContext?._withUnsafeGuaranteedRef { $0.changeTracker.index.outdate(self) }
     }
 
     /// Marks the object as changed, in the context and in the current event.

@@ -54,6 +54,7 @@ open class NSManagedObject: NSObject {
     package final var current: Row? {
         @inline(__always) get { heldRow.map { Row(shared: $0.takeUnretainedValue()) } }
         @inline(__always) set {
+            if flags.contains(.indexed) { outdateInIndex() }
             let former = heldRow
             heldRow = newValue.map { Unmanaged.passRetained($0.buffer) }
             former?.release()
@@ -67,6 +68,7 @@ open class NSManagedObject: NSObject {
     /// Takes a row for `current`.
     @inline(__always)
     final func hold(_ row: Unmanaged<RowBuffer>) {
+        if flags.contains(.indexed) { outdateInIndex() }
         let former = heldRow
         heldRow = row.retain()
         former?.release()
@@ -283,6 +285,7 @@ open class NSManagedObject: NSObject {
 
     /// Takes over the key that the object's row was saved with.
     final func setPermanentKey(_ key: Int64, storeIndex: Int32) {
+        outdateInIndex()
         SharedIdentity.withLock(of: self) {
             let former = self.key
             self.key = key

@@ -54,6 +54,11 @@ struct ObjectFlags: OptionSet {
     /// the batch.
     static let awaitsBatch = ObjectFlags(rawValue: 1 << 23)
 
+    /// The index of new objects has noted the object as it is.
+    ///
+    /// Whatever changes the object's values afterwards calls ``NSManagedObject/outdateInIndex()``.
+    static let indexed = ObjectFlags(rawValue: 1 << 24)
+
     /// The initial flags of a fault of a stored row.
     static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
 

@@ -17,6 +17,8 @@
 struct ChangeTracker {
     /// The changed objects in the order of their first change, and some objects that have no changes any more.
     private(set) var objects: [NSManagedObject] = []
+    /// The new objects of the list by their values; forgotten whenever the list changes other than by an object at its end.
+    var index = PendingIndex()
     /// The objects that changed in the current event.
     private(set) var eventObjects: [NSManagedObject] = []
     /// The objects that were passed to `detectConflicts(for:)`.
@@ -135,24 +137,31 @@ struct ChangeTracker {
         let wereListed = mergedDeletions.contains { $0.flags.contains(.listed) }
         for object in mergedDeletions { object.flags.remove(.listed) }
         mergedDeletions = []
-        if wereListed { objects.removeAll { !$0.flags.contains(.listed) } }
+        guard wereListed else { return }
+        objects.removeAll { !$0.flags.contains(.listed) }
+        index.forget()
     }
 
     // MARK: - Ending changes
 
     /// Removes objects without changes from the list of changes.
     mutating func compact() {
+        let count = objects.count
         objects.removeAll { object in
             guard !object.hasChanges else { return false }
             object.flags.remove(.listed)
             return true
         }
+        if objects.count != count { index.forget() }
     }
 
     /// Replaces the list of changes by the objects that still have to be saved.
     ///
     /// The caller is responsible for the flags.
-    mutating func keepChanges(_ rest: [NSManagedObject]) { objects = rest }
+    mutating func keepChanges(_ rest: [NSManagedObject]) {
+        objects = rest
+        index.forget()
+    }
 
     /// Ends the version checks that ``addToVersionChecks(_:)`` asked for.
     mutating func endChecks() {
@@ -163,6 +172,7 @@ struct ChangeTracker {
     /// Forgets all changes and the event, since the context has released its objects.
     mutating func forgetAll() {
         objects = []
+        index.forget()
         eventObjects = []
         checkedObjects = []
         mergedDeletions = []

@@ -21,8 +21,9 @@ extension NSManagedObjectContext {
     ///   sense, then the text of the error names the entity or key path. If several modules have a class of the name
     ///   that the model gives to the entity, and neither this request nor an earlier use determines which one is
     ///   meant, then the text names the classes.
-    /// - Complexity: O(number of rows found), besides the query; the pending changes of the entity are looked at one
-    ///   by one.
+    /// - Complexity: O(number of rows found), besides the query. The pending changes are looked at one by one. If the
+    ///   predicate says which value an attribute has, as `name == "Porto" AND …` does, then from the second such fetch
+    ///   on only those new objects are looked at that have this value.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         registerClass(T.self, of: request.specification)
         return try fetch(request.specification, from: request.affectedStores, prepared: nil)
@@ -91,7 +92,7 @@ extension NSManagedObjectContext {
     /// ```
     ///
     /// - Parameter request: The request to count; its result type does not matter.
-    /// - Returns: The number, at least 0. Pending changes of the entity cost O(number of them), besides the query.
+    /// - Returns: The number, at least 0. Pending changes cost as much as in ``fetch(_:)``, besides the query.
     /// - Throws: The errors of ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         registerClass(T.self, of: request.specification)

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataPredicates
 import StrataRows
 
@@ -10,7 +11,7 @@ struct PendingOverlay {
     private let context: NSManagedObjectContext
     /// Reads the objects that have to be looked at.
     private let reader: ObjectReader
-    /// The new and changed objects of the entity, without deleted ones.
+    /// The new and changed objects of the entity, without deleted ones, and without some new ones that do not match.
     private var present: [NSManagedObject] = []
     /// The keys of the changed and deleted objects, by the index of their store.
     ///
@@ -45,7 +46,8 @@ struct PendingOverlay {
         let related = plan.relatedRootNumbers
         var mayChangeOthers = false
         var isMine: (number: Int, answer: Bool) = (0, false)
-        for object in context.changeTracker.objects where object.hasChanges {
+        let objects = context.pendingCandidates(for: plan, related: related) ?? context.changeTracker.objects
+        for object in objects where object.hasChanges {
             let number = object.layout.number
             if number != isMine.number { isMine = (number, plan.entityNumbers.contains(number)) }
             if isMine.answer, affected?.hold(object, of: context) ?? true {
@@ -174,5 +176,16 @@ extension [OpenStore] {
     fileprivate func hold(_ object: NSManagedObject, of context: NSManagedObjectContext) -> Bool {
         let storeIndex = context.storeIndexForInsertion(of: object)
         return contains { $0.index == Int(storeIndex) }
+    }
+}
+
+extension NSManagedObjectContext {
+    /// The unsaved changes that may matter to a fetch, from the index; `nil` if each of them has to be looked at.
+    fileprivate final func pendingCandidates(for plan: FetchPlan, related: Set<Int>) -> [NSManagedObject]? {
+        let objects = changeTracker.objects
+        guard objects.count >= WorkSize.indexedChanges, let predicate = plan.predicate,
+            let question = ValueQuestion(predicate.condition, plan.layout, most: objects.count)
+        else { return nil }
+        return changeTracker.index.candidates(question, for: plan, related: related, among: objects)
     }
 }

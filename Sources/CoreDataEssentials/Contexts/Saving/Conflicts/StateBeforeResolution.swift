@@ -25,8 +25,8 @@ final class StateBeforeResolution {
 
         func putBack() {
             object.current = row
-            // The flags of lists stay as they are here; `restore()` sets them afterwards.
-            let lists: ObjectFlags = [.listed, .eventListed]
+            // The flags of lists stay as they are here; `restore()` sets them afterwards. So does that of the index.
+            let lists: ObjectFlags = [.listed, .eventListed, .indexed]
             object.flags = flags.subtracting(lists.union(.writable)).union(object.flags.intersection(lists))
             guard toMany != nil || object.extras != nil else { return }
             let extras = object.writableExtras
