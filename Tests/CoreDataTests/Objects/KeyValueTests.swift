@@ -147,7 +147,8 @@ struct KeyValueTests {
             context.refresh(city, mergeChanges: false)
             expectEqual(truths(), ["isFault", "fault"])
             context.delete(city)
-            expectEqual(truths().filter { !$0.hasSuffix("ault") }, ["isDeleted", "hasChanges", "deleted"])
+            let expected = ["isDeleted", "hasChanges", "hasPersistentChangedValues", "deleted"]
+            expectEqual(truths().filter { !$0.hasSuffix("ault") }, expected)
             expect(city.value(forKey: "objectID") as? NSManagedObjectID === city.objectID)
             expectEqual(city.value(forKeyPath: "entity.name") as? String, "City")
             // A store has no such columns.
