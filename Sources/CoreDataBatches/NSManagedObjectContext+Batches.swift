@@ -92,7 +92,7 @@ extension NSManagedObjectContext {
     private func constraintError(_ failure: BatchClashes, _ store: OpenStore) -> CocoaError {
         let conflicts = failure.clashes.map { clash in
             let object = clash.stored.map {
-                self.object(with: store.ids.id(key: $0.key, layout: $0.layout, store: store))
+                self.objectOrFault(with: store.ids.id(key: $0.key, layout: $0.layout, store: store))
             }
             var values: [String: Any] = [:]
             for name in clash.constraint {

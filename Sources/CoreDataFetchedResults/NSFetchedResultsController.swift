@@ -231,7 +231,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
         let known: NSManagedObject?
         switch object {
         case let object as NSManagedObject: known = object
-        case let id as NSManagedObjectID: known = tracker.context.registeredObject(for: id)
+        case let id as NSManagedObjectID: known = tracker.context.knownObject(for: id)
         default: known = nil
         }
         guard let entry = known.flatMap({ tracker.list?.entry(of: $0) }), let section = entry.section else {

@@ -74,7 +74,7 @@ final class ResultsTracker {
     ///   results are as before.
     func performFetch(_ check: ([NSManagedObject]) throws -> Void) throws {
         context.assertCurrent("performFetch()")
-        context.processPendingChanges()
+        context.endEvent(isMerge: false)
         let source = try ResultSource(
             request,
             sectionNameKeyPath: sectionNameKeyPath,

@@ -277,7 +277,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     private func mergeUnknownChanges(of entry: OpenStore, coordinator: NSPersistentStoreCoordinator) {
         entry.cache.removeAll()
         coordinator.commits.publishUnknownChanges()
-        for context in contexts { context.perform { context.mergeUnknownChanges(of: entry) } }
+        for context in contexts { context.submitCall { context.mergeUnknownChanges(of: entry) } }
     }
 }
 

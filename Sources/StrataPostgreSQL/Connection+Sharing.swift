@@ -17,8 +17,9 @@ extension Connection {
     ///   - schema: The schema that the session shows.
     ///   - age: The age that current plans of the pool have.
     func join(pool: Int, schema: String, planAge age: Int) {
-        // The age of plans for the schema that an earlier pool has let make is unknown.
-        planAge = otherPlanAges[pool] ?? (prepared.hasStatements(of: schema) ? -1 : age)
+        // The tables of the schema may be others than those for which an earlier pool has let statements be prepared.
+        if otherPlanAges[pool] == nil { prepared.removeAll(of: schema) }
+        planAge = otherPlanAges[pool] ?? age
         (servedPool, self.schema) = (pool, schema)
     }
 

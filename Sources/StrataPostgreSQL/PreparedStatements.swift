@@ -31,9 +31,6 @@ struct PreparedStatements {
     /// Whether the server has statements that it should drop.
     var hasSuperfluous: Bool { hasUnknown || !unused.isEmpty || statements.count > WorkSize.preparedStatements }
 
-    /// Whether a statement that means tables of a schema is prepared.
-    func hasStatements(of schema: String) -> Bool { statements.keys.contains { $0.schema == schema } }
-
     func contains(_ key: Key) -> Bool { statements[key] != nil }
 
     /// The name of a statement, which is about to be used; `nil` if it is not prepared.
@@ -60,6 +57,13 @@ struct PreparedStatements {
     mutating func removeAll() {
         unused += statements.values.map(\.name)
         statements.removeAll()
+    }
+
+    /// Notes that each statement that means tables of a schema has to be prepared anew at its next use.
+    mutating func removeAll(of schema: String) {
+        let old = statements.filter { $0.key.schema == schema }
+        unused += old.values.map(\.name)
+        for key in old.keys { statements[key] = nil }
     }
 
     /// Notes that the server is about to drop all statements, including those of other clients.

@@ -121,8 +121,10 @@ extension OpenPostgreSQLStore {
             let form =
                 try question.map { try ServerForm.answer($0, connection) } ?? ServerForm.find(behind: connection)
             if let joined {
-                if form == .shardedBySchema { try StoreSessions.joinHere(target, connection) }
-                connection.isKnown = try StoreMetadata(connection.answer(joined), target.place).isSame(as: metadata)
+                // If the tables are elsewhere, then the session has not joined the sessions that a migration ends. Its next user joins first, and
+                // then reads the metadata again.
+                let isSame = try StoreMetadata(connection.answer(joined), target.place).isSame(as: metadata)
+                connection.isKnown = form == .oneNode && isSame
             }
             return (records, form)
         } catch let error as PostgreSQLError where error.kind == .server && !connection.isBroken {

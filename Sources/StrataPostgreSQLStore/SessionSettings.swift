@@ -84,6 +84,21 @@ extension OpenPostgreSQLStore {
         }
     }
 
+    /// Makes each transaction behind a pooler lock the metadata before its first read, which decides what the transaction sees.
+    ///
+    /// Without a pooler, a transaction begins with its first statement anyway.
+    static func lockFirst(_ connection: Connection, for target: ConnectionTarget, timeout: Double) {
+        guard connection.isPooled else { return }
+        let settings = SessionSettings(target, timeout: timeout)
+        connection.beginTransactions(
+            with: TransactionPrelude(
+                lock: "LOCK TABLE \(target.quotedSchema).strata_store IN ACCESS SHARE MODE",
+                "SELECT \(settings.sql(isLocal: true))",
+                settings.values
+            )
+        )
+    }
+
     private static func prelude(_ settings: SessionSettings) -> TransactionPrelude {
         TransactionPrelude("SELECT \(settings.sql(isLocal: true))", settings.values)
     }

@@ -144,12 +144,26 @@ struct RowSecurityTests {
         try expectEqual(orders(acme).count, 1_102)
         let refused = expectThrows(CocoaError.self) { try add(acme, "bolt", 9..<10) }
         expectEqual(refused?.code, .fileWriteNoPermission)
+        // A deletion takes the pairs of the object with it, which the policies show only while both ends are there.
+        let tables = """
+            SELECT max(quote_ident(relname)) FROM pg_catalog.pg_class
+            WHERE relname ~ 'order.*tag|tag.*order' AND relkind = 'r'
+            """
+        let pairs = try require(server.text(tables))
+        let count = "SELECT count(*)::text FROM shop.\(pairs)"
+        try expectEqual(server.text(count), "1105")
+        try acme.perform { context in
+            try context.delete(require(context.all("Order").first { $0.value(forKey: "number") as? Int == 0 }))
+            try context.save()
+        }
+        try expectEqual(server.text(count), "1104")
         // Rows of others are neither changed nor deleted.
         try acme.perform { context in
             let request = NSFetchRequest<NSFetchRequestResult>(entityName: "Order")
             _ = try context.execute(NSBatchDeleteRequest(fetchRequest: request))
         }
         try expectEqual(orders(acme), [])
+        try expectEqual(server.text(count), "3")
         try expectEqual(orders(bolt).count, 3)
         try expectEqual(orders(owner).count, 3)
         try expectEqual(acme.perform { try $0.all("City").count }, 1)

@@ -29,6 +29,12 @@ struct ShardedServerTests {
             try stack.insert("Rome")
             try expectEqual(stack.cities(), ["Rome"])
             expectEqual(proxy.refused.withLock { $0 }, [])
+            // No transaction there sees one moment.
+            let folder = try ScratchFolder()
+            let backup = Tool.run("backup", "--store", url.absoluteString, "--to", folder.file("copy").path)
+            expectEqual(backup.code, .failure)
+            expect(backup.complaints.joined().contains("sharded by schema"), "\(backup)")
+            expect(!FileManager.default.fileExists(atPath: folder.file("copy").path))
             // Another session of the store joins those that a migration ends, on the coordinator.
             try stack.database.pool.withConnection { connection in
                 try stack.database.requireSame(connection)

@@ -205,7 +205,12 @@ struct ToolBackupTests {
             text.replacing("strata backup 1", with: "strata backup 2"),
             text.replacing("{\"columns\":[\"strata_id\"", with: "{\"columns\":[\"strata_id\\\"; DROP TABLE x; --\""),
             text.replacing("\"table\":\"city\"", with: "\"table\":\"pg_catalog\""),
+            // A row that could be read, and another form.
+            text.replacing("Rome", with: "Rune"), text.replacing("\"form\":", with: "\"form\":1"),
         ]
+        // The file has all rows, so only its owner may read it.
+        let attributes = try FileManager.default.attributesOfItem(atPath: whole.path)
+        expectEqual(attributes[.posixPermissions] as? Int, 0o600)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         // A row, the end of a table, a whole table, and the last line are missing.
         let row = try require(lines.firstIndex { $0.contains("Rome") })

@@ -225,7 +225,30 @@ struct SharedConnectionTests {
         try expect(dropsPlans(a))
         try expect(!dropsPlans(b))
         try expect(!dropsPlans(a))
-        // A later pool of the same schema does not know how old the plans are.
-        try expect(dropsPlans(shared.pool("a")))
+        // A later pool of the same schema uses none of the statements that these plans are for.
+        try expect(!dropsPlans(shared.pool("a")))
+    }
+
+    @Test func `a later pool of a schema uses no statement that was prepared for earlier tables`() throws {
+        let schema = "shared_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        let other = try Server.connection()
+        try other.command("CREATE SCHEMA \(schema); CREATE TABLE \(schema).t AS SELECT 1::integer AS v")
+        defer { _ = try? other.command("DROP SCHEMA \(schema) CASCADE") }
+        let shared = SharingPools(most: 1)
+        let earlier = try shared.pool(schema)
+        for _ in 0..<3 {
+            try earlier.withConnection { _ = try $0.query("SELECT v FROM t") }
+        }
+        try other.command("ALTER TABLE \(schema).t ALTER v TYPE bigint")
+        let later = try shared.pool(schema)
+        for _ in 0..<2 {
+            // Inside of a transaction a statement cannot be prepared anew after an error.
+            try later.withConnection { connection in
+                try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ")
+                try expectEqual(connection.query("SELECT v FROM t").firstInt64, 1)
+                try connection.rollback()
+            }
+        }
+        withExtendedLifetime(earlier) {}
     }
 }

@@ -5,7 +5,8 @@ enum MigrationTrial {
     /// Migrates a copy.
     ///
     /// The copy of a file is in the folder for temporary files. The copy of a PostgreSQL store is in another schema of
-    /// its database; a trial that was killed leaves it, and the next one removes it.
+    /// its database; a trial that was killed leaves it, and the next one removes it. It passes through a file that only the
+    /// user may read. If the trial is killed before the copy is complete, then that file stays.
     ///
     /// - Parameters:
     ///   - place: The store.
@@ -20,7 +21,12 @@ enum MigrationTrial {
         _ migrate: (StorePlace) throws -> Void
     ) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        // Nobody else may read the copy.
+        try FileManager.default.createDirectory(
+            at: folder,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
         defer { try? FileManager.default.removeItem(at: folder) }
         guard !place.isFile else {
             let copy = folder.appendingPathComponent(place.url.lastPathComponent)
@@ -34,6 +40,7 @@ enum MigrationTrial {
         _ = try place.backUp(model, configuration: configuration, to: copy)
         do {
             _ = try trial.restore(copy, model, configuration: configuration)
+            try FileManager.default.removeItem(at: copy)
             try migrate(trial)
         } catch {
             try? trial.destroy(model)

@@ -2,7 +2,7 @@ import Foundation
 
 // A backup is a file of lines. The first line is the title, and the second is a `BackupHead` as JSON. Then each table has a
 // `BackupTable` as JSON, its rows in the text form of COPY, and a line with a backslash and a full stop. The last line is
-// a `BackupEnd` as JSON, so that a file that was cut off is recognised.
+// a `BackupEnd` as JSON, so that a file that was cut off or changed is recognised.
 
 /// The facts about a store in a backup that are not rows.
 package struct BackupHead: Codable, Sendable {
@@ -16,6 +16,8 @@ package struct BackupHead: Codable, Sendable {
         let isCalled: Bool
     }
 
+    /// The form of the bookkeeping tables.
+    let form: Int64
     /// The time at which the backup began, in UTC.
     let made: String
     let uuid: String
@@ -50,6 +52,19 @@ struct BackupTable: Codable {
 struct BackupEnd: Codable {
     /// The number of the rows of all tables.
     let rows: Int64
+    /// The digest of all lines before this one.
+    let digest: UInt64
+}
+
+/// A number that nearly always changes if a byte of a file changes (FNV-1a).
+struct BackupDigest {
+    private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        var value = value
+        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        self.value = value
+    }
 }
 
 /// The contents of a backup in numbers.

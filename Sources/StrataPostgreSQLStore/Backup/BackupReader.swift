@@ -10,6 +10,9 @@ final class BackupReader {
     private var line: UnsafeMutablePointer<CChar>?
     private var capacity = 0
     let head: BackupHead
+    private var digest = BackupDigest()
+    /// The digest of all lines before the one that ``part()`` has read last.
+    private(set) var digestBeforePart: UInt64 = 0
 
     /// The part that follows the rows of a table.
     enum Part {
@@ -26,9 +29,11 @@ final class BackupReader {
         var bytes: UnsafeMutablePointer<CChar>?
         defer { free(bytes) }
         var capacity = 0
+        var digest = BackupDigest()
         func read() -> Data? {
             let count = getline(&bytes, &capacity, file)
             guard count > 0, let bytes else { return nil }
+            digest.add(UnsafeRawBufferPointer(start: bytes, count: count))
             return Data(bytes: bytes, count: count)
         }
         guard read() == Data((BackupHead.title + "\n").utf8), let text = read(),
@@ -38,6 +43,7 @@ final class BackupReader {
             throw BackupFailure.damaged("it does not begin like one")
         }
         self.head = head
+        self.digest = digest
     }
 
     deinit {
@@ -49,13 +55,18 @@ final class BackupReader {
     private func next() throws -> UnsafeRawBufferPointer? {
         errno = 0
         let count = getline(&line, &capacity, file)
-        if count > 0 { return UnsafeRawBufferPointer(start: line, count: count) }
+        if count > 0 {
+            let bytes = UnsafeRawBufferPointer(start: line, count: count)
+            digest.add(bytes)
+            return bytes
+        }
         guard ferror(file) == 0 else { throw BackupFailure.file(url, errno, writing: false) }
         return nil
     }
 
     /// Reads the line after the rows of a table.
     func part() throws -> Part {
+        digestBeforePart = digest.value
         guard let bytes = try next() else { throw BackupFailure.damaged("its end is missing") }
         let text = Data(bytes)
         if let table = try? JSONDecoder().decode(BackupTable.self, from: text) { return .table(table) }

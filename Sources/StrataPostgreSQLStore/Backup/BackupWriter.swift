@@ -9,6 +9,8 @@ final class BackupWriter {
     private let working: String
     private let file: UnsafeMutablePointer<FILE>
     private var isClosed = false
+    /// The digest of what was written.
+    private(set) var digest = BackupDigest()
 
     /// Begins a file.
     ///
@@ -21,6 +23,8 @@ final class BackupWriter {
         }
         guard let file = fopen(working, "wxe") else { throw BackupFailure.file(url, errno, writing: true) }
         self.file = file
+        // It has all rows, so only its owner may read it.
+        guard fchmod(fileno(file), 0o600) == 0 else { throw failure() }
     }
 
     deinit {
@@ -39,6 +43,7 @@ final class BackupWriter {
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         guard fwrite(bytes.baseAddress, 1, bytes.count, file) == bytes.count else { throw failure() }
+        digest.add(bytes)
     }
 
     /// Gives the file its name.
@@ -47,10 +52,16 @@ final class BackupWriter {
     func finish() throws {
         guard fflush(file) == 0, fsync(fileno(file)) == 0 else { throw failure() }
         // Unlike `rename`, this fails if a file exists.
-        guard link(working, url.path) == 0 else { throw failure() }
+        if link(working, url.path) == 0 {
+            unlink(working)
+        } else {
+            // Some file systems have no second names.
+            guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno), access(url.path, F_OK) != 0,
+                rename(working, url.path) == 0
+            else { throw failure() }
+        }
         isClosed = true
         fclose(file)
-        unlink(working)
         let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw failure() }
         defer { close(folder) }

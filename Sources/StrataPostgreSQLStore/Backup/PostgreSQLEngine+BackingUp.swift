@@ -19,7 +19,8 @@ extension PostgreSQLEngine {
     ///   - file: The place of the copy; no file may be there.
     ///   - timeout: How many seconds others may keep the store locked.
     /// - Returns: The numbers of the copied rows.
-    /// - Throws: `fileWriteFileExists` (516) if there is a file already. `fileReadNoPermission` (257) if the role may not
+    /// - Throws: `persistentStoreOperation` (134070) for a server that is sharded by schema, where no transaction sees one
+    ///   moment. `fileWriteFileExists` (516) if there is a file already. `fileReadNoPermission` (257) if the role may not
     ///   read all rows, even because of row-level security. The errors of `requireVersion`, of the database and of the
     ///   disk.
     package static func backUp(
@@ -33,12 +34,22 @@ extension PostgreSQLEngine {
         let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
         return try withConnection(to: url, .reading, timeout: timeout) { connection, place in
             _ = try existing(connection, place)
+            OpenPostgreSQLStore.lockFirst(connection, for: try ConnectionTarget(url), timeout: timeout)
             try StoreMetadata.beginReading(connection)
             try connection.command(readingSettings)
             let metadata = try existing(connection, place)
             guard metadata.format == StoreFormat.current else { throw StoreFormat.outdated(place) }
             try requireVersion(metadata.dictionary)
             try StoreTables.require(mapping, in: connection, place)
+            guard try ServerForm.answer(ServerForm.ask(connection), connection) == .oneNode else {
+                throw CocoaError.described(
+                    .persistentStoreOperation,
+                    userInfo: [
+                        NSLocalizedDescriptionKey:
+                            "The store \(place) cannot be backed up: its server is sharded by schema, and a transaction there sees what others commit meanwhile."
+                    ]
+                ).marked(.environment)
+            }
             connection.patience = max(timeout, workPatience)
             let writer = try BackupWriter(file)
             try writer.write(line: BackupHead.title)
@@ -70,6 +81,7 @@ extension PostgreSQLEngine {
             sequences[name.raw] = .init(last: state[0].int64(0), isCalled: state[0].int64(1) != 0)
         }
         return BackupHead(
+            form: metadata.format,
             made: Date().ISO8601Format(),
             uuid: metadata.uuid,
             metadata: try metadata.archived(),
@@ -90,7 +102,7 @@ extension PostgreSQLEngine {
             try writer.write(BackupTable(table: table.raw, columns: columns.map(\.raw)))
             var count: Int64 = 0
             let list = columns.map(\.description).joined(separator: ", ")
-            try connection.copyOut("COPY \(table) (\(list)) TO STDOUT") { row in
+            try connection.copyOut("COPY (SELECT \(list) FROM \(table)) TO STDOUT") { row in
                 try writer.write(row)
                 count += 1
             }
@@ -98,7 +110,7 @@ extension PostgreSQLEngine {
             figures.add(count, of: table.raw, isHierarchy: hierarchies.contains(table))
             total += count
         }
-        try writer.write(BackupEnd(rows: total))
+        try writer.write(BackupEnd(rows: total, digest: writer.digest.value))
         return figures
     }
 

@@ -32,6 +32,11 @@ extension PostgreSQLEngine {
         timeout: Double
     ) throws -> BackupFigures {
         let reader = try BackupReader(file)
+        guard reader.head.form == StoreFormat.current else {
+            throw BackupFailure.damaged(
+                "its form is \(reader.head.form), and this version of the library knows \(StoreFormat.current)"
+            )
+        }
         let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
         let metadata = try reader.head.storeMetadata()
         return try withConnection(to: url, .restoring, timeout: timeout) { connection, _ in
@@ -95,6 +100,9 @@ extension PostgreSQLEngine {
             case .end(let end):
                 guard missing.isEmpty, end.rows == total else {
                     throw BackupFailure.damaged("rows of it are missing")
+                }
+                guard end.digest == reader.digestBeforePart else {
+                    throw BackupFailure.damaged("it was changed since it was written")
                 }
                 return figures
             }

@@ -21,6 +21,7 @@ extension PostgreSQLEngine {
     {
         try withConnection(to: url, .reading, timeout: timeout) { connection, place in
             _ = try existing(connection, place)
+            OpenPostgreSQLStore.lockFirst(connection, for: try ConnectionTarget(url), timeout: timeout)
             try StoreMetadata.beginReading(connection)
             try connection.command(workSetting)
             let metadata = try existing(connection, place)

@@ -55,8 +55,7 @@ extension SaveTransaction {
         let keys = run.map(\.key)
         try recordDeletions(keys, entity)
         let parameter: [PostgreSQLValue] = [.array(PostgreSQLArray(keys))]
-        try connection.post("DELETE FROM \(entity.table) WHERE \(naming.key) = ANY($1)", parameter)
-        // The entries about the rows in other tables.
+        // The entries about the rows in other tables. They go first: policies of row-level security show pairs only as long as their ends are there.
         for relationship in entity.toMany {
             switch relationship {
             case .join(let side):
@@ -72,6 +71,7 @@ extension SaveTransaction {
             case .key, .absent: break
             }
         }
+        try connection.post("DELETE FROM \(entity.table) WHERE \(naming.key) = ANY($1)", parameter)
     }
 
     // MARK: - Updating

@@ -88,6 +88,51 @@ struct PendingIndexTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `an object whose insertion was undone is found by what it was given meanwhile`(_ kind: StoreKind) throws {
+        let context = try Stack(kind).context()
+        try context.performAndWait {
+            let manager = CoreData.UndoManager()
+            context.undoManager = manager
+            for number in 0..<40 { Tag(context: context).title = "t\(number)" }
+            context.processPendingChanges()
+            let tag = Tag(context: context)
+            tag.title = "late"
+            context.processPendingChanges()
+            for _ in 0..<4 { try expectEqual(titles("late", in: context), ["late"]) }
+            manager.undo()
+            try expectEqual(titles("late", in: context), [])
+            tag.setPrimitiveValue("changed outside", forKey: "title")
+            context.insert(tag)
+            try expectEqual(titles("late", in: context), [])
+            try expectEqual(titles("changed outside", in: context), ["changed outside"])
+            try expectEqual(titles("t7", in: context), ["t7"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `more attributes than a few are followed at a time`(_ kind: StoreKind) throws {
+        try indexed(kind) { context, _ in
+            for number in 0..<40 {
+                let venue = Venue(context: context)
+                venue.name = "v\(number)"
+                venue.price = Int16(number)
+                venue.distance = Double(number)
+            }
+            func count(_ entity: String, _ key: String, _ value: Any) throws -> Int {
+                let request = NSFetchRequest<NSManagedObject>(entityName: entity)
+                request.predicate = NSPredicate(format: "%K == %@", argumentArray: [key, value])
+                return try context.count(for: request)
+            }
+            for _ in 0..<3 {
+                try expectEqual(count("Venue", "name", "v3"), 1)
+                try expectEqual(count("Venue", "price", 3), 1)
+                try expectEqual(count("Venue", "distance", 3), 1)
+                try expectEqual(count("Tag", "title", "t3"), 1)
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `several writes within one event are found each`(_ kind: StoreKind) throws {
         try indexed(kind) { context, tags in
             let log = FetchesAtEnd(of: context)

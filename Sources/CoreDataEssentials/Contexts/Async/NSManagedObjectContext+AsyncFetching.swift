@@ -85,7 +85,7 @@ extension NSManagedObjectContext {
         return try await withTaskCancellationHandler {
             try await withAnswer { answer in
                 ending.wait(answer)
-                if isInScope { fetch.start() } else { perform { fetch.start() } }
+                if isInScope { fetch.start() } else { submitCall { fetch.start() } }
             }.get()
         } onCancel: {
             fetch.cancel()

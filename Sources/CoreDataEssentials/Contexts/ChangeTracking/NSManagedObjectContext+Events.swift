@@ -5,7 +5,7 @@ extension NSManagedObjectContext {
     /// Ends the current event.
     ///
     /// - Parameter isMerge: Whether the event consists of the merge of changes from elsewhere, and of nothing else.
-    final func endEvent(isMerge: Bool) {
+    package final func endEvent(isMerge: Bool) {
         guard !changeTracker.isEndingEvent else { return }
         changeTracker.isEndingEvent = true
         changeTracker.show(recentlyDeleted: isMerge ? changeTracker.mergedDeletions : [])

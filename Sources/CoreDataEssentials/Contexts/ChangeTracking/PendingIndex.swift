@@ -42,13 +42,14 @@ struct PendingIndex {
     private var asked: Set<Place> = []
 
     /// The most attributes whose values are kept.
-    private static let mostAttributes = 8
+    private static let mostAttributes = 32
 
     init() {}
 
     /// Notes that an object has changed, or is about to.
     mutating func outdate(_ object: NSManagedObject) {
-        if !values.isEmpty { outdated.append(object) }
+        // An object that has left the list may still have the flag. It must not be held, so that it can be released.
+        if positions[ObjectIdentifier(object)] != nil { outdated.append(object) }
     }
 
     /// Forgets everything.

@@ -334,12 +334,12 @@ extension NSManagedObjectContext {
     }
 
     /// What ``registeredObject(for:)`` does.
-    final func knownObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
+    package final func knownObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
         ownID(objectID).flatMap { lookUp($0) }
     }
 
     /// What ``object(with:)`` does.
-    final func objectOrFault(with objectID: NSManagedObjectID) -> NSManagedObject {
+    package final func objectOrFault(with objectID: NSManagedObjectID) -> NSManagedObject {
         guard let objectID = ownID(objectID) else {
             fatalError("CoreData: \(strangeness(of: objectID))")
         }

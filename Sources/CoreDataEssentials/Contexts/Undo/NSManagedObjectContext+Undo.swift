@@ -66,6 +66,8 @@ extension NSManagedObjectContext {
         guard object.key < 0, object.isInserted else { return deleteObject(object) }
         addToEvent(object, as: .eventDeleted)
         object.flags.remove([.inserted, .updated, .deleted])
+        // Writes outside of the context do not reach the index.
+        object.outdateInIndex()
         unregister(object)
     }
 

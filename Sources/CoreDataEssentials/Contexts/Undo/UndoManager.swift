@@ -169,6 +169,7 @@ open class UndoManager: NSObject {
     private func endEvents() {
         for follower in followers {
             guard let context = follower.context, context.undoManager === self else { continue }
+            context.assertCurrent("undoManager")
             context.endEvent(isMerge: false)
         }
     }

@@ -5,7 +5,7 @@ import StrataRows
 
 extension NSManagedObjectContext {
     /// What ``perform(_:)`` does.
-    final func submitCall(_ block: @escaping () -> Void) { submit(as: .call, block) }
+    package final func submitCall(_ block: @escaping () -> Void) { submit(as: .call, block) }
 
     /// Like ``perform(_:)``, for internal blocks of the framework, which programs do not know of.
     ///
