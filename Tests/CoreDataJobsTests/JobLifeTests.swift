@@ -308,7 +308,9 @@ struct JobLifeTests {
         try await expectEqual(worker.pass(), 0)
         try expectEqual(jobs.jobs(Self.hasLongLease), ["true"])
         go.pass()
-        try await expectEqual(worker.drain().done, 1)
+        // The run may end before the drain begins, which counts what happens since then.
+        _ = try await worker.drain()
+        expectEqual(worker.counts.done, 1)
     }
 
     @Test(arguments: StoreKind.allCases)

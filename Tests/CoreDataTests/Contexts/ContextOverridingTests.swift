@@ -109,7 +109,7 @@ struct ContextOverridingTests {
         let stack = try Stack.objects(kind)
         let context = RecordingContext(stack)
         let other = stack.context()
-        try context.performAndWait {
+        context.performAndWait {
             Hooked(context: context).name = "a"
             context.failure = CocoaError(.persistentStoreSave)
             let error = expectThrows(CocoaError.self) { try context.save() }
