@@ -17,9 +17,9 @@ struct FileLock: Hashable {
         let inode = UInt64(status.st_ino)
         // The kernel returns its list a page at a time, by position. If other locks are taken or released between two
         // pages, the rest of the list moves, and a lock that was held all the time may be missed. So the list is read
-        // several times, and every lock that is found counts.
+        // several times, and every lock that is found counts. On a busy machine three times are too few.
         var found: Set<FileLock> = []
-        for _ in 0..<3 {
+        for _ in 0..<12 {
             guard let list = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { break }
             found.formUnion(list.split(separator: "\n").compactMap { FileLock($0) }.filter { $0.inode == inode })
         }
