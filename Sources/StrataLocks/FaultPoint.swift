@@ -148,9 +148,7 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable
     @inline(__always)
     public func reach() throws {
-        #if Schedules
         Schedule.point()
-        #endif
         #if FaultPoints
         try callHandler()
         #endif
@@ -160,9 +158,7 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable
     @inline(__always)
     public func pass() {
-        #if Schedules
         Schedule.point()
-        #endif
         #if FaultPoints
         try? callHandler()
         #endif

@@ -48,13 +48,8 @@ public struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     public borrowing func withLock<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result {
-        #if Schedules
         Schedule.lock(handle)
         defer { Schedule.unlock(handle) }
-        #else
-        pthread_mutex_lock(handle)
-        defer { pthread_mutex_unlock(handle) }
-        #endif
         return try body(&value.pointee)
     }
 }

@@ -1,6 +1,6 @@
-#if Schedules
 import Dispatch
 import Synchronization
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -8,6 +8,8 @@ import Musl
 #else
 import Glibc
 #endif
+
+#if Schedules
 
 /// The places of the library at which a scheduler of tests decides which thread goes on.
 ///
@@ -50,9 +52,6 @@ package enum Schedule {
     static func becomeCurrent(_ thread: ScheduledThread?) {
         pthread_setspecific(key, thread.map { Unmanaged.passUnretained($0).toOpaque() })
     }
-
-    /// Whether the current thread is scheduled.
-    package static var isScheduled: Bool { current != nil }
 
     // MARK: - Points
 
@@ -150,11 +149,36 @@ package enum Schedule {
     }
 }
 #else
-import Dispatch
-
 /// Places at which a scheduler of tests decides which thread goes on: in builds without the trait `Schedules` they do nothing.
 @usableFromInline
 package enum Schedule {
+    /// A place at which another thread may go on.
+    @inlinable
+    @inline(__always)
+    package static func point() {}
+
+    /// Returns whether other threads were let go on first.
+    @inlinable
+    @inline(__always)
+    @discardableResult
+    package static func pause() -> Bool { false }
+
+    @inlinable
+    @inline(__always)
+    static func lock(_ handle: UnsafeMutablePointer<pthread_mutex_t>) { pthread_mutex_lock(handle) }
+
+    @inlinable
+    @inline(__always)
+    static func unlock(_ handle: UnsafeMutablePointer<pthread_mutex_t>) { pthread_mutex_unlock(handle) }
+
+    /// Returns whether it has waited until `isReady` returned true.
+    @inline(__always)
+    static func wait(for object: AnyObject, until isReady: () -> Bool) -> Bool { false }
+
+    /// Lets threads that wait for an object look again.
+    @inline(__always)
+    static func wake(_ object: AnyObject) {}
+
     /// Runs `body` on a serial queue, after all that was submitted before.
     @inlinable
     package static func sync<T>(on queue: DispatchQueue, _ body: () throws -> T) rethrows -> T {

@@ -17,17 +17,13 @@ package final class Waiter: Sendable {
     /// Ends the sleep.
     package func call() {
         semaphore.signal()
-        #if Schedules
         Schedule.wake(self)
-        #endif
     }
 
     /// Sleeps until it is called.
     package func sleep() {
-        #if Schedules
-        guard !Schedule.wait(for: self, until: { semaphore.wait(timeout: .now()) == .success }) else { return }
-        #endif
-        semaphore.wait()
+        let isScheduled = Schedule.wait(for: self) { semaphore.wait(timeout: .now()) == .success }
+        if !isScheduled { semaphore.wait() }
     }
 
     /// Sleeps up to `timeout` seconds.
@@ -43,14 +39,11 @@ package final class Waiter: Sendable {
     }
 
     private func wait(until deadline: DispatchTime) -> DispatchTimeoutResult {
-        #if Schedules
         var result = DispatchTimeoutResult.timedOut
-        let isDone = Schedule.wait(for: self) {
+        let isScheduled = Schedule.wait(for: self) {
             result = semaphore.wait(timeout: .now())
             return result == .success || DispatchTime.now() >= deadline
         }
-        if isDone { return result }
-        #endif
-        return semaphore.wait(timeout: deadline)
+        return isScheduled ? result : semaphore.wait(timeout: deadline)
     }
 }

@@ -57,11 +57,7 @@ final class BusyWait {
         let pause = min(longest, Self.shortestPause * Double(1 << min(attempt, 10)))
         let jittered = min(pause * Self.jitter(), timeout - waited)
         waiting.store(true, ordering: .relaxed)
-        #if Schedules
         if !Schedule.pause() { usleep(UInt32(max(jittered * 1e6, 1))) }
-        #else
-        usleep(UInt32(max(jittered * 1e6, 1)))
-        #endif
         waiting.store(false, ordering: .relaxed)
         return true
     }

@@ -54,9 +54,7 @@ final class FaultProxy: @unchecked Sendable {
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         parts.queryItems = items.filter { $0.name != "host" } + [URLQueryItem(name: "host", value: place.path)]
         url = try require(parts.url)
-        door = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let isBound = Self.withAddress(place.path + "/.s.PGSQL.5432") { bind(door, $0, $1) == 0 }
-        try require(isBound && listen(door, 64) == 0)
+        door = try require(UnixSocket.listening(at: place.path + "/.s.PGSQL.5432"))
         start { [self] in accept() }
     }
 
@@ -140,15 +138,6 @@ final class FaultProxy: @unchecked Sendable {
         thread.start()
     }
 
-    private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool) -> Bool {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
-        }
-    }
-
     private func accept() {
         while true {
             let client = Foundation.accept(door, nil, nil)
@@ -162,10 +151,8 @@ final class FaultProxy: @unchecked Sendable {
                 state.withLock { _ = $0.sockets.insert(client) }
                 continue
             }
-            let other = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-            guard Self.withAddress(server, { connect(other, $0, $1) == 0 }) else {
+            guard let other = UnixSocket.connected(to: server) else {
                 Foundation.close(client)
-                Foundation.close(other)
                 continue
             }
             state.withLock { $0.sockets.formUnion([client, other]) }

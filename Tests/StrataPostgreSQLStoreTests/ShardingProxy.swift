@@ -32,9 +32,7 @@ final class ShardingProxy: Sendable {
         url = try require(parts.url)
         let session = try Connection.open(ConnectionTarget(direct), timeout: 60)
         foreign = try session.command("SELECT pg_catalog.pg_current_xact_id()::text")[0].string(0)
-        door = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let isBound = Self.withAddress(folder + "/.s.PGSQL.5432") { bind(door, $0, $1) == 0 }
-        try require(isBound && listen(door, 64) == 0)
+        door = try require(UnixSocket.listening(at: folder + "/.s.PGSQL.5432"))
         Thread.detachNewThread { [self] in accept() }
     }
 
@@ -109,23 +107,12 @@ final class ShardingProxy: Sendable {
 
     // MARK: - Sockets
 
-    private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool) -> Bool {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
-        }
-    }
-
     private func accept() {
         while true {
             let client = Foundation.accept(door, nil, nil)
             guard client >= 0 else { return }
-            let other = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-            guard Self.withAddress(server, { connect(other, $0, $1) == 0 }) else {
+            guard let other = UnixSocket.connected(to: server) else {
                 Foundation.close(client)
-                Foundation.close(other)
                 continue
             }
             sockets.withLock { $0.formUnion([client, other]) }

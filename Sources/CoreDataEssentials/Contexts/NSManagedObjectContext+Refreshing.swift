@@ -1,12 +1,12 @@
 import Foundation
 
 extension NSManagedObjectContext {
-    /// What ``refresh(_:mergeChanges:)`` does.
+    /// Does the work of ``refresh(_:mergeChanges:)``, which subclasses may override.
     final func bringUpToDate(_ object: NSManagedObject, mergeChanges flag: Bool) {
         if object.context === self { ObjectRefresh(of: object, in: self).run(keepingChanges: flag) }
     }
 
-    /// What ``refreshAllObjects()`` does.
+    /// Does the work of ``refreshAllObjects()``, which subclasses may override.
     final func bringAllUpToDate() {
         let reachable = reachableObjects()
         for object in reachable where isStored(object) && object.hasLoadedValues {
@@ -24,7 +24,7 @@ extension NSManagedObjectContext {
         for object in forgotten where object.hasLoadedValues { object.turnIntoFault() }
     }
 
-    /// What ``rollback()`` does.
+    /// Does the work of ``rollback()``, which subclasses may override.
     final func dropChanges() {
         // Delete rules that have not been applied yet are no longer needed.
         changeTracker.keepDeletions([])
@@ -51,7 +51,7 @@ extension NSManagedObjectContext {
         endEvent(isMerge: false)
     }
 
-    /// What ``reset()`` does.
+    /// Does the work of ``reset()``, which subclasses may override.
     final func forgetObjects() {
         saving.doubt = nil
         // The IDs are made before the changes release their objects.

@@ -559,9 +559,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// - Throws: Validation errors (1550–1699; several in 1560). If the merge policy throws conflicts (for a child: the
     ///   ``parentConflictPolicy``), `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors
-    ///   of the store (134000–134999), such as `persistentStoreTimeout` (134090) if other writers keep the store locked
-    ///   for too long, `persistentStoreIncompleteSave` (134040) if some stores had committed before another one failed,
-    ///   and `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not
+    ///   of the store (134000–134999). `persistentStoreTimeout` (134090) is the one for other writers that keep the
+    ///   store locked for too long. `persistentStoreIncompleteSave` (134040) says that some stores had committed before
+    ///   another one failed. `persistentStoreSave` (134030) has `NSPersistentStoreSaveInDoubtKey` as long as it is not
     ///   known whether the last save was committed. Also `managedObjectMerge` (133020) if the save in doubt was
     ///   committed, but this context has dropped its new objects since.
     open func save() throws {

@@ -1,4 +1,5 @@
 import CoreData
+import Foundation
 
 /// A place in a city: the object that most workloads handle.
 @ManagedObject
@@ -15,6 +16,18 @@ class Venue: NSManagedObject {
 
     /// A sum over them.
     var extraChecksum: Int { 0 }
+}
+
+extension Venue {
+    /// Sets the attributes that venues of each width have.
+    @inline(__always)
+    func set(from sample: VenueSample) {
+        name = sample.name
+        price = sample.price
+        distance = sample.distance
+        createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
+        favorite = sample.isFavorite
+    }
 }
 
 /// A city with its venues.

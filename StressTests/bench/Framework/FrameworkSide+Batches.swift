@@ -48,11 +48,7 @@ extension FrameworkSide {
             let request = NSBatchInsertRequest(entityName: "Venue") { (object: NSManagedObject) -> Bool in
                 guard number < scale.venues, let venue = object as? Venue else { return true }
                 let sample = VenueSample(number, scale: scale)
-                venue.name = sample.name
-                venue.price = sample.price
-                venue.distance = sample.distance
-                venue.createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
-                venue.favorite = sample.isFavorite
+                venue.set(from: sample)
                 venue.city = cities[sample.city]
                 number += 1
                 return false

@@ -116,11 +116,7 @@ enum FrameworkSide: Side {
                     for number in first..<min(first + venuesPerSave, scale.venues) {
                         let sample = VenueSample(number, scale: scale)
                         let venue = RowWidth.current.makeVenue(number, in: context)
-                        venue.name = sample.name
-                        venue.price = sample.price
-                        venue.distance = sample.distance
-                        venue.createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
-                        venue.favorite = sample.isFavorite
+                        venue.set(from: sample)
                         venue.city = cities[sample.city]
                     }
                     try context.save()

@@ -212,11 +212,7 @@ struct PostgreSQLBench {
                     for number in 0..<10 {
                         let sample = VenueSample(number, scale: Scale(venues: 1000))
                         let venue = Venue(context: context)
-                        venue.name = sample.name
-                        venue.price = sample.price
-                        venue.distance = sample.distance
-                        venue.createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
-                        venue.favorite = sample.isFavorite
+                        venue.set(from: sample)
                     }
                     try context.save()
                     context.reset()

@@ -114,11 +114,7 @@ struct TenantBench {
             if saves {
                 let sample = VenueSample(0, scale: Scale(venues: 1000))
                 let venue = Venue(context: context)
-                venue.name = sample.name
-                venue.price = sample.price
-                venue.distance = sample.distance
-                venue.createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
-                venue.favorite = sample.isFavorite
+                venue.set(from: sample)
                 try context.save()
             }
             guard try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) > 0 else {

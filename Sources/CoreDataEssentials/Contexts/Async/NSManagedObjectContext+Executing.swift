@@ -7,7 +7,7 @@ package protocol ExecutableRequest: NSPersistentStoreRequest {
 }
 
 extension NSManagedObjectContext {
-    /// What ``execute(_:)`` does.
+    /// Does the work of ``execute(_:)``, which subclasses may override.
     final func carryOut(_ request: NSPersistentStoreRequest) throws -> NSPersistentStoreResult {
         guard let request = request as? any ExecutableRequest else {
             let advice =

@@ -4,7 +4,7 @@ import StrataRows
 extension NSManagedObjectContext {
     // MARK: - Inserting
 
-    /// What ``insert(_:)`` does.
+    /// Does the work of ``insert(_:)``, which subclasses may override.
     final func insertObject(_ object: NSManagedObject) {
         if let owner = object.context {
             guard owner === self else {
@@ -31,7 +31,7 @@ extension NSManagedObjectContext {
         object.awakeFromInsert()
     }
 
-    /// What ``assign(_:to:)`` does.
+    /// Does the work of ``assign(_:to:)``, which subclasses may override.
     final func chooseStore(_ store: NSPersistentStore, for object: Any) {
         guard let object = object as? NSManagedObject, object.context === self else {
             fatalError("CoreData: assign(_:to:) takes an object of \(describedName).")
@@ -57,7 +57,7 @@ extension NSManagedObjectContext {
 
     // MARK: - Deleting
 
-    /// What ``delete(_:)`` does.
+    /// Does the work of ``delete(_:)``, which subclasses may override.
     final func deleteObject(_ object: NSManagedObject) {
         guard object.context === self else {
             fatalError(
@@ -115,7 +115,7 @@ extension NSManagedObjectContext {
         if changeTracker.addToSaveAndEvent(object) { scheduleEndOfEvent() }
     }
 
-    /// What ``detectConflicts(for:)`` does.
+    /// Does the work of ``detectConflicts(for:)``, which subclasses may override.
     final func checkVersion(of object: NSManagedObject) {
         guard object.context === self, isStored(object) else { return }
         if object.isFault { object.fireFault() }

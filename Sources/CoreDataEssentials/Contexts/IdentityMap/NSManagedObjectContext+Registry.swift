@@ -333,12 +333,12 @@ extension NSManagedObjectContext {
         key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeIndex, root: root)
     }
 
-    /// What ``registeredObject(for:)`` does.
+    /// Does the work of ``registeredObject(for:)``, which subclasses may override.
     package final func knownObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
         ownID(objectID).flatMap { lookUp($0) }
     }
 
-    /// What ``object(with:)`` does.
+    /// Does the work of ``object(with:)``, which subclasses may override.
     package final func objectOrFault(with objectID: NSManagedObjectID) -> NSManagedObject {
         guard let objectID = ownID(objectID) else {
             fatalError("CoreData: \(strangeness(of: objectID))")
@@ -387,7 +387,7 @@ extension NSManagedObjectContext {
         return true
     }
 
-    /// What ``existingObject(with:)`` does.
+    /// Does the work of ``existingObject(with:)``, which subclasses may override.
     final func readObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
         guard let objectID = ownID(objectID) else {
             throw Self.missing(objectID, strangeness(of: objectID)).marked(.request)

@@ -2,7 +2,7 @@ import Foundation
 import StrataLocks
 
 extension NSManagedObjectContext {
-    /// What ``mergeChanges(fromContextDidSave:)`` does.
+    /// Does the work of ``mergeChanges(fromContextDidSave:)``, which subclasses may override.
     final func mergeSave(of notification: Notification) {
         let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
         // This coordinator's row cache does not have changes that another coordinator or process has saved.

@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// What ``obtainPermanentIDs(for:)`` does.
+    /// Does the work of ``obtainPermanentIDs(for:)``, which subclasses may override.
     final func givePermanentIDs(to objects: [NSManagedObject]) throws {
         try ConfinementScope.enter(self) {
             if upward != nil { try obtainPermanentIDsFromParent(for: objects) }

@@ -3,7 +3,7 @@ import StrataLocks
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// What ``save()`` does.
+    /// Does the work of ``save()``, which subclasses may override.
     final func saveChanges() throws {
         guard !saving.isSaving else {
             fatalError("CoreData: save() was called while \(describedName) is saving; wait for didSave.")

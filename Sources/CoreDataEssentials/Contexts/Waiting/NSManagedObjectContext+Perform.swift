@@ -4,7 +4,7 @@ import StrataLocks
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// What ``perform(_:)`` does.
+    /// Does the work of ``perform(_:)``, which subclasses may override.
     package final func submitCall(_ block: @escaping () -> Void) { submit(as: .call, block) }
 
     /// Like ``perform(_:)``, for internal blocks of the framework, which programs do not know of.

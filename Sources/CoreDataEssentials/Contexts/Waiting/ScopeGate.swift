@@ -69,9 +69,7 @@ package final class ScopeGate: Sendable {
             failureOrdering: .relaxed
         ).exchanged {
             attempts += 1
-            #if Schedules
             Schedule.pause()
-            #endif
             if attempts > Self.attemptsBeforeYielding { sched_yield() }
         }
     }

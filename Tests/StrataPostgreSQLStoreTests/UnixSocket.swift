@@ -1,0 +1,30 @@
+import Foundation
+
+/// Sockets with a path, with which the proxies of the tests stand between a store and its server.
+enum UnixSocket {
+    /// A socket that accepts connections at a path; `nil` if there can be none.
+    static func listening(at path: String) -> Int32? {
+        made { socket in withAddress(path) { bind(socket, $0, $1) == 0 } && listen(socket, 64) == 0 }
+    }
+
+    /// A socket that is connected to the one at a path; `nil` if nobody listens there.
+    static func connected(to path: String) -> Int32? {
+        made { socket in withAddress(path) { connect(socket, $0, $1) == 0 } }
+    }
+
+    private static func made(_ prepare: (Int32) -> Bool) -> Int32? {
+        let new = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        if prepare(new) { return new }
+        close(new)
+        return nil
+    }
+
+    private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        }
+    }
+}
