@@ -309,10 +309,10 @@ stress-red: system-packages
 stress-tsan: system-packages
 	$(SWIFT) build --product stress --traits FaultPoints --sanitize=thread --scratch-path .build/tsan-stress -Xswiftc -DSTRATA_TSAN
 	.build/tsan-stress/debug/stress anomalies interleave --seed random --floor 1 $(STRESS_ARGS)
-	.build/tsan-stress/debug/stress bank ring append nested converge cancel batch answers deadlock soak --seed random --floor 1 \
+	.build/tsan-stress/debug/stress bank ring append nested converge cancel batch answers models deadlock soak --seed random --floor 1 \
 		--jitter 500 $(STRESS_ARGS)
 	@if grep -q 18CoreDataPostgreSQL .build/tsan-stress/debug/stress; then $(POSTGRESQL_INSTALLED) && \
-		Tests/postgresql-server.sh run .build/tsan-stress/debug/stress bank ring append nested converge cancel batch answers replica \
+		Tests/postgresql-server.sh run .build/tsan-stress/debug/stress bank ring append nested converge cancel batch answers replica models \
 		--store postgresql --seed random --floor 1 $(STRESS_ARGS); fi
 
 # Without its search for leaks, which does not find what Swift points to with marked pointers, as `Data` does; `soak` looks for leaks.

@@ -59,7 +59,7 @@ struct Lane {
 
     /// - Returns: Whether everything has held; with a guard off, whether that was found.
     func run() throws -> Bool {
-        print("schedules: seed \(only ?? seed), debug build, guard off: \(guarding ?? "none")")
+        print("schedules: seed \(only ?? seed), guard off: \(guarding ?? "none")")
         var failed = false
         for program in chosen {
             for isInMemory in program.needsFile ? [false] : [false, true] {

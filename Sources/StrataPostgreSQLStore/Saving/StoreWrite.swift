@@ -256,9 +256,9 @@ struct StoreWrite<Work: RepeatableWork> {
         }
     }
 
-    private func begin(on connection: Connection, recordsHistory: Bool) throws -> Beginning {
+    private func begin(on connection: Connection, recordsHistory: Bool) throws -> TransactionBeginning {
         if savepoint == nil { try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED") }
-        let begun = try Beginning(work.plans, recordsHistory: recordsHistory, database.form, on: connection)
+        let begun = try TransactionBeginning(work.plans, recordsHistory: recordsHistory, database.form, on: connection)
         // The server wakes up, and begins, while the work makes its first statements.
         if work.isLarge { try connection.sendPosted() }
         return begun

@@ -11,7 +11,7 @@ enum PlanSettings {
 }
 
 /// The statements at the beginning of a transaction that writes.
-struct Beginning {
+struct TransactionBeginning {
     /// The statement that reads the number of the transaction, and that of the server's process.
     let numbers: PostedStatement
     /// The statement that shows whether another process has begun a history; `nil` if a history is kept already.
@@ -26,13 +26,11 @@ struct Beginning {
     init(_ plans: PlanSettings, recordsHistory: Bool, _ form: ServerForm, on connection: Connection) throws {
         switch form {
         case .oneNode:
-            numbers = try connection.post(
-                Self.plain + Self.settings(plans) + (recordsHistory ? "" : ", \(Self.isKept)")
-            )
+            numbers = try connection.post(Self.statement(plans, recordsHistory: recordsHistory))
             history = recordsHistory ? nil : numbers
         case .shardedBySchema:
             numbers = try connection.post(Self.plain + Self.settingsWhenSharded(plans))
-            history = recordsHistory ? nil : try connection.post("SELECT \(Self.isKept)")
+            history = recordsHistory ? nil : try connection.post(Self.historyAlone)
         }
     }
 
@@ -46,15 +44,23 @@ struct Beginning {
     private static let plain = "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
     private static let isKept = "EXISTS (SELECT FROM strata_history)"
 
-    private static func settings(_ plans: PlanSettings) -> String {
+    /// The statement on one node, which each save sends: its texts are made once.
+    private static func statement(_ plans: PlanSettings, recordsHistory: Bool) -> String {
         switch plans {
-        case .standard: ""
-        case .lookUps: lookUps
-        case .inOrder: inOrder
+        case .standard: recordsHistory ? plain : unrecorded
+        case .lookUps: recordsHistory ? recordedLookUps : unrecordedLookUps
+        case .inOrder: recordsHistory ? recordedInOrder : unrecordedInOrder
         }
     }
 
-    /// The same without generic plans: the planner of an engine that shards cannot find out from them where the rows belong.
+    private static let unrecorded = plain + ", \(isKept)"
+    private static let recordedLookUps = plain + lookUps
+    private static let unrecordedLookUps = plain + lookUps + ", \(isKept)"
+    private static let recordedInOrder = plain + inOrder
+    private static let unrecordedInOrder = plain + inOrder + ", \(isKept)"
+    private static let historyAlone = "SELECT \(isKept)"
+
+    /// The settings without generic plans: the planner of an engine that shards cannot find out from them where the rows belong.
     private static func settingsWhenSharded(_ plans: PlanSettings) -> String {
         switch plans {
         case .standard: ""
