@@ -84,14 +84,23 @@ let package = Package(
             name: "CoreDataEssentials",
             dependencies: [
                 "CoreDataTransformers", "StrataArchives", "StrataKeys", "StrataLocks", "StrataMacros",
-                "StrataMemoryStore", "StrataModelFiles", "StrataPredicates", "StrataRows", "StrataSQLiteStore",
+                "StrataModelFiles", "StrataPredicates", "StrataRows",
+            ]
+        ),
+        // The stores in SQLite files and in memory, each around its engine. The ring above is compiled beside the engines.
+        .target(
+            name: "CoreDataEngineStores",
+            dependencies: [
+                "CoreDataEssentials", "StrataKeys", "StrataLocks", "StrataMemoryStore", "StrataRows",
+                "StrataSQLiteStore",
             ]
         ),
         // Models from files, and their copies in stores.
         .target(
             name: "CoreDataModelFiles",
             dependencies: [
-                "CoreDataEssentials", "StrataArchives", "StrataKeys", "StrataModelFiles", "StrataPredicates",
+                "CoreDataEngineStores", "CoreDataEssentials", "StrataArchives", "StrataKeys", "StrataModelFiles",
+                "StrataPredicates",
                 "StrataRows",
             ]
         ),
@@ -154,8 +163,9 @@ let package = Package(
         .target(
             name: "CoreDataMigration",
             dependencies: [
-                "CoreDataContainer", "CoreDataCustomStores", "CoreDataEssentials", "CoreDataModelFiles",
-                "StrataArchives", "StrataKeys", "StrataLocks", "StrataModelFiles", "StrataPredicates", "StrataRows",
+                "CoreDataContainer", "CoreDataCustomStores", "CoreDataEngineStores", "CoreDataEssentials",
+                "CoreDataModelFiles", "StrataArchives", "StrataKeys", "StrataLocks", "StrataModelFiles",
+                "StrataPredicates", "StrataRows",
                 "StrataSQLiteStore",
             ]
         ),
@@ -184,8 +194,9 @@ let package = Package(
             name: "CoreData",
             dependencies: [
                 "CoreDataBatches", "CoreDataBinaryStore", "CoreDataClaims", "CoreDataContainer",
-                "CoreDataCustomStores", "CoreDataEssentials", "CoreDataFetchedResults", "CoreDataHistory",
-                "CoreDataKeyPaths", "CoreDataLocking", "CoreDataMessages", "CoreDataMigration", "CoreDataModelClasses",
+                "CoreDataCustomStores", "CoreDataEngineStores", "CoreDataEssentials", "CoreDataFetchedResults",
+                "CoreDataHistory", "CoreDataKeyPaths", "CoreDataLocking", "CoreDataMessages", "CoreDataMigration",
+                "CoreDataModelClasses",
                 "CoreDataModelFiles", "CoreDataOperations", "CoreDataReads", "CoreDataRows", "CoreDataTenants",
                 "StrataPredicates",
             ]
@@ -343,7 +354,10 @@ let package = Package(
 
         // These run in parallel.
         .testTarget(name: "StrataKeysTests", dependencies: ["StrataKeys"]),
-        .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
+        .testTarget(
+            name: "StrataRowsTests",
+            dependencies: ["StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
+        ),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates"]),
         .testTarget(
             name: "StrataMemoryStoreTests",
@@ -405,6 +419,7 @@ let package = Package(
             ]
         ),
 
+        .testTarget(name: "FeaturePairsTests", dependencies: ["CoreData", "StrataLocks", "TestSupport"]),
         .testTarget(name: "CoreDataTenantsTests", dependencies: ["CoreData", "StrataLocks", "TestSupport"]),
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
@@ -461,7 +476,7 @@ if hasPostgreSQL {
             dependencies: [
                 "CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore", "CoreData", "StrataRows",
                 "StrataSQL", "StrataLocks",
-                "StrataInspector", "TestSupport",
+                "StrataInspector", "CoreDataJobs", "TestSupport",
             ]
         ),
     ]

@@ -4,6 +4,7 @@
 @_exported import CoreDataClaims
 @_exported import CoreDataContainer
 @_exported import CoreDataCustomStores
+@_exported import CoreDataEngineStores
 @_exported import CoreDataEssentials
 @_exported import CoreDataFetchedResults
 @_exported import CoreDataHistory

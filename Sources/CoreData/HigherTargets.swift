@@ -1,4 +1,5 @@
 import CoreDataBinaryStore
+import CoreDataEngineStores
 import CoreDataEssentials
 import CoreDataMigration
 import CoreDataModelFiles
@@ -10,7 +11,10 @@ package func makeHigherTargets() -> HigherTargets {
     HigherTargets(
         migrate: { store, metadata in try AutomaticMigration(of: store).run(metadata) },
         migrationManagerClass: NSMigrationManager.self,
-        binaryStoreClass: BinaryStore.self,
+        storeClasses: [
+            NSSQLiteStoreType: SQLiteStore.self, NSInMemoryStoreType: InMemoryStore.self,
+            NSBinaryStoreType: BinaryStore.self,
+        ],
         modelData: { $0.cachedModelData() },
         watch: { BlockReads($0) }
     )

@@ -23,8 +23,8 @@ import StrataPredicates
 /// Attributes without a given value have the model's defaults. A to-one relationship takes an `NSManagedObjectID`, or
 /// an object, unless its inverse is to-one as well; to-many relationships cannot be set. Nothing is validated, and no
 /// hook is called. If values break a uniqueness constraint, then the context's merge policy decides: under the error
-/// policy the request fails; object-trump changes the stored row, overwrite replaces its values, and store-trump and
-/// rollback leave it.
+/// policy the request throws 133021 and inserts nothing; object-trump changes the stored row, overwrite replaces its
+/// values, and store-trump and rollback leave it.
 ///
 /// A request is not thread-safe, but is not tied to a queue.
 open class NSBatchInsertRequest: NSPersistentStoreRequest {
@@ -191,10 +191,11 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
 /// print((try context.execute(insert) as? NSBatchInsertResult)?.result as? Int ?? 0)
 /// ```
 public enum NSBatchInsertRequestResultType: UInt, Sendable {
-    /// Whether it succeeded.
+    /// Whether it succeeded, a `Bool`.
     case statusOnly = 0
-    /// The IDs of the rows, in the order in which they were inserted; then those of rows that were changed instead.
+    /// The IDs of the rows, an array of `NSManagedObjectID`: first those of new rows in the order in which they were
+    /// inserted, then those of rows that were changed instead.
     case objectIDs = 1
-    /// The number of rows that were inserted, or changed instead.
+    /// The number of rows that were inserted, or changed instead, an `Int`.
     case count = 2
 }

@@ -31,6 +31,8 @@ extension NSManagedObjectContext {
     /// again, as a context that merges automatically does, then the object shows the name of the other worker instead, and
     /// its save finds no conflict. So check the name before the save if the context might have done that.
     ///
+    /// Call it inside the context's scope. Without an index that the order can use, each claim sorts all free rows.
+    ///
     /// ```swift
     /// let jobs = NSFetchRequest<Job>(entityName: "Job")
     /// jobs.sortDescriptors = [NSSortDescriptor(key: "priority", ascending: false)]
@@ -46,7 +48,7 @@ extension NSManagedObjectContext {
     ///   - worker: The name of the worker, which differs from those of all other workers, such as a UUID.
     ///   - duration: The length of the lease, more than zero.
     ///   - limit: The most objects, at least 1.
-    ///   - attributes: The attributes for the worker and the end of the lease.
+    ///   - attributes: The attributes for the worker and the end of the lease; `claimedBy` and `claimedUntil` by default.
     /// - Returns: The claimed objects in the order of the request; empty if there are none. An object that another process
     ///   deletes at this moment is left out, and so is one that another worker has claimed because the lease was too short.
     /// - Throws: `persistentStoreOperation` (134070) for a request or a duration that makes no sense, an entity without
@@ -73,6 +75,7 @@ extension NSManagedObjectContext {
     ///   - limit: The most objects.
     ///   - attributes: The attributes for the worker and the end of the lease.
     ///   - properties: Values or expressions, as those of a batch update.
+    ///   - quota: A bound for the objects that have been claimed; each store counts its own.
     /// - Returns: The claimed objects.
     /// - Throws: As the form without these values, and `persistentStoreOperation` (134070) for a value that does not fit.
     package final func claim<T: NSManagedObject>(
@@ -81,7 +84,8 @@ extension NSManagedObjectContext {
         for duration: Duration,
         limit: Int,
         attributes: ClaimAttributes = ClaimAttributes(),
-        setting properties: [AnyHashable: Any]
+        setting properties: [AnyHashable: Any],
+        within quota: ClaimQuota? = nil
     ) throws -> [T] {
         let planner = try leasePlanner("claim(_:as:for:limit:attributes:)")
         var specification = request.specification
@@ -101,12 +105,17 @@ extension NSManagedObjectContext {
             let predicates = [specification.predicate, isKept].compactMap { $0 }
             specification.predicate = NSCompoundPredicate(andPredicateWithSubpredicates: predicates)
         }
+        var counted = specification
         specification.fetchLimit = specification.fetchLimit > 0 ? min(limit, specification.fetchLimit) : limit
+        let rowQuota = try quota.map { quota in
+            (counted.predicate, counted.sortDescriptors, counted.fetchLimit) = (quota.counted, nil, 0)
+            return RowQuota(rows: try planner.plan(counted), most: quota.most, name: quota.name)
+        }
         let change = LeaseChange(
             context: self,
             rows: try planner.plan(specification),
             worker: worker,
-            lease: RowLease(end: slots.end, seconds: seconds, isNew: true),
+            lease: RowLease(end: slots.end, seconds: seconds, isNew: true, quota: rowQuota),
             slots: slots,
             others: properties
         )

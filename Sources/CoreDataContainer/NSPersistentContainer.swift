@@ -35,6 +35,9 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     public let persistentStoreCoordinator: NSPersistentStoreCoordinator
     /// A context of the main queue.
     ///
+    /// A server rarely needs it. The program has to serve its main queue, by `dispatchMain()` or an asynchronous `main`;
+    /// otherwise a wait for this context never ends.
+    ///
     /// ```swift
     /// container.viewContext.automaticallyMergesChangesFromParent = true
     /// ```
@@ -127,8 +130,16 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// }
     /// ```
     ///
+    /// Any thread may call it. It blocks while stores are opened and migrated. Errors are those of adding a store:
+    ///
+    /// - 134100: the store has another version of the model, and is not to be migrated
+    /// - 134110, 134130, 134140: a migration failed
+    /// - 134080, 257, 259: the file cannot be opened
+    /// - 134090: others keep the store locked
+    ///
     /// - Parameter block: Called once for each description that is not open, with the error if there was one. It is
-    ///   called before this method returns, except for descriptions that ask for asynchronous adding.
+    ///   called on the calling thread before this method returns, except for descriptions that ask for asynchronous
+    ///   adding.
     open func loadPersistentStores(
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
     ) {
@@ -177,7 +188,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// let count = try await context.perform { try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
     /// ```
     ///
-    /// - Returns: A context on the container's coordinator, without a name and with the error merge policy. Making it
+    /// - Returns: A context on the container's coordinator, without a name and with the error merge policy. It does not
+    ///   merge the saves of other contexts (``NSManagedObjectContext/automaticallyMergesChangesFromParent``). Making it
     ///   takes microseconds and no thread.
     open func newBackgroundContext() -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
@@ -186,6 +198,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Runs `block` on a fresh background context, and returns at once.
+    ///
+    /// The block has to save: changes that it leaves unsaved are dropped with the context.
     ///
     /// ```swift
     /// let count = try await container.performBackgroundTask { context in
@@ -203,7 +217,14 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
 
     /// Runs `block` on a fresh background context and suspends until it has run.
     ///
-    /// If a program declares such a method itself, then calls use the program's method.
+    /// The block has to save: changes that it leaves unsaved are dropped with the context. If a program declares such a
+    /// method itself, then calls use the program's method.
+    ///
+    /// ```swift
+    /// let count = try await container.performBackgroundTask { context in
+    ///     try context.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
+    /// }
+    /// ```
     ///
     /// - Parameter block: The block to run. It is sent to the context: what it captures must be `Sendable`, or must not
     ///   be used by other code afterwards.

@@ -156,6 +156,30 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         return copy
     }
 
+    /// Whether another description has the same type, configuration, URL and options.
+    ///
+    /// A copy is equal until one of the two is changed. Only options that were set are compared: an option that was set
+    /// to its default is not equal to one that was not set.
+    ///
+    /// - Parameter object: The other description.
+    /// - Returns: `false` also for anything that is no description.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSPersistentStoreDescription else { return false }
+        return type == other.type && configuration == other.configuration && url == other.url
+            && options == other.options && shouldAddStoreAsynchronously == other.shouldAddStoreAsynchronously
+    }
+
+    /// A hash of the type, the configuration and the URL.
+    ///
+    /// It changes with them. So do not change a description that is a member of a set or a key of a dictionary.
+    open override var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(type)
+        hasher.combine(configuration)
+        hasher.combine(url)
+        return hasher.finalize()
+    }
+
     /// The type and the URL.
     open override var description: String {
         "<NSPersistentStoreDescription \(type) \(url?.placeName ?? "without a URL")>"

@@ -54,6 +54,8 @@ final class LiveQuery: Sendable {
     private let box: NewsBox<Notes>
     private let asked: Locked<Asked>
     private let request: LiveRequest
+    /// The relationships that are read with the objects of a snapshot; `nil` for none.
+    var prefetching: LivePrefetching? { request.prefetching }
     /// The functions that coordinators and contexts call; they leave notes.
     let observer: CommitObserver
 
@@ -130,6 +132,16 @@ final class LiveQuery: Sendable {
     }
 }
 
+/// The relationships that a request prefetches, with the entity from which their key paths start.
+struct LivePrefetching: Sendable, Equatable {
+    let layout: EntityLayout
+    let keyPaths: [String]
+
+    static func == (lhs: LivePrefetching, rhs: LivePrefetching) -> Bool {
+        lhs.layout === rhs.layout && lhs.keyPaths == rhs.keyPaths
+    }
+}
+
 /// The request of a live query, resolved once; any thread may read it.
 struct LiveRequest: Sendable {
     /// A private copy that never changes: predicates and sort descriptors are immutable.
@@ -138,6 +150,8 @@ struct LiveRequest: Sendable {
     private(set) var entityNumbers: Set<Int> = []
     /// The roots of other entities that influence the answer.
     private(set) var relatedRoots: Set<Int> = []
+    /// The relationships that are read with the objects of a snapshot; `nil` for none.
+    private(set) var prefetching: LivePrefetching?
 
     init(_ request: any AnyFetchRequest, _ context: NSManagedObjectContext) {
         var specification = request.specification
@@ -150,9 +164,12 @@ struct LiveRequest: Sendable {
         else { return }
         entityNumbers = Set(plan.entityNumbers)
         relatedRoots = plan.relatedRootNumbers
+        if let keyPaths = specification.relationshipKeyPathsForPrefetching, !keyPaths.isEmpty {
+            prefetching = LivePrefetching(layout: plan.layout, keyPaths: keyPaths)
+        }
     }
 
-    /// The IDs of the committed results; in a tree of contexts, the root fetches them.
+    /// The changed rows of the entity itself; `nil` if the changes cannot concern the answer.
     func rows(in message: ChangeMessage) -> [RowName]? {
         var rows: [RowName] = []
         var mayMatter = false
@@ -165,6 +182,8 @@ struct LiveRequest: Sendable {
         }
         return mayMatter ? rows : nil
     }
+
+    /// The IDs of the committed results; in a tree of contexts, the root fetches them.
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObjectID] {
         if let upward = context.upward { return try context.visitParent(upward) { try fetch(in: $0) } }
         return try ContextFetch(context: context, specification: specification.value.0, affected: specification.value.1)

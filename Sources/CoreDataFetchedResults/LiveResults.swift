@@ -88,10 +88,14 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
         /// The IDs of the results in order.
         public let objectIDs: [NSManagedObjectID]
 
+        /// The relationships that are read with the objects; `nil` for none.
+        fileprivate let prefetching: LivePrefetching?
+
         /// The results as objects of a context, in order, read with one fetch.
         ///
         /// The method must be called inside the context's scope. Objects that were deleted since are left out. The
-        /// objects show their present values, including unsaved changes.
+        /// objects show their present values, including unsaved changes. The relationships that the request prefetches
+        /// are read as well.
         ///
         /// - Parameter context: A context that reads the same stores.
         /// - Returns: Objects or IDs, as the request asks for; those deleted since are left out.
@@ -99,7 +103,10 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
         public func objects(in context: NSManagedObjectContext) throws -> [ResultType] {
             guard let first = objectIDs.first else { return [] }
             var specification = FetchSpecification()
-            specification.entity = first.layout.entity.rootEntity
+            specification.entity = (prefetching?.layout ?? first.layout).entity
+            // The results may be of several entities of a hierarchy.
+            if prefetching == nil { specification.entity = specification.entity?.rootEntity }
+            specification.relationshipKeyPathsForPrefetching = prefetching?.keyPaths
             specification.predicate = NSPredicate(format: "SELF IN %@", objectIDs)
             let found = try context.fetch(NSFetchRequest<NSManagedObject>(specification: specification))
             let byID = Dictionary(found.map { (ObjectIdentifier($0.objectID), $0) }) { first, _ in first }
@@ -136,7 +143,7 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
         public mutating func next() async throws -> Snapshot? {
             guard let ids = try await query.next(after: last) else { return nil }
             last = ids
-            return Snapshot(objectIDs: ids)
+            return Snapshot(objectIDs: ids, prefetching: query.prefetching)
         }
     }
 }

@@ -4,7 +4,9 @@ import Foundation
 /// Fetches the changes in stores that keep a history, or deletes old parts of the history.
 ///
 /// Pass it to ``NSManagedObjectContext/execute(_:)``. Stores are read one after the other; the transactions of each
-/// store come in the order of their numbers. A request is not thread-safe.
+/// store come in the order of their numbers. If no store has a history, then executing it throws 134091. The result is an
+/// array with all transactions, so read a long history in portions, with a limit in ``fetchRequest``. A request is not
+/// thread-safe.
 ///
 /// See <doc:History>.
 ///
@@ -42,7 +44,8 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
 
     /// Requests the transactions after a date.
     ///
-    /// Prefer a token: clocks can be set back, and a request with a date does not notice purged transactions.
+    /// Prefer a token: clocks can be set back, and a request with a date does not notice purged transactions. The time of
+    /// a transaction is that of the process that wrote it, or that of the server for PostgreSQL.
     ///
     /// ```swift
     /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
@@ -90,6 +93,9 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     // MARK: - Deleting
 
     /// Deletes the transactions before a date; with a ``fetchRequest``, only those that it matches.
+    ///
+    /// Registered consumers of the history are not asked. A consumer that has not read such a transaction gets 134301.
+    /// The purge of the coordinator (`purgePersistentHistory(consumersLiveSince:)`) keeps what they need.
     ///
     /// ```swift
     /// try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: Date(timeIntervalSinceNow: -7 * 86_400)))

@@ -118,6 +118,8 @@ extension JobDesk {
         let request = QueuedJob.request()
         request.predicate = NSPredicate(format: "SELF IN %@", claims.map(\.id))
         request.sortDescriptors = nil
+        // A commit of another process would make faults read their rows one by one.
+        request.returnsObjectsAsFaults = false
         let jobs = try context.fetch(request)
         guard jobs.count == claims.count else { return false }
         let attempts = Dictionary(uniqueKeysWithValues: claims.map { ($0.id, $0.attempt) })

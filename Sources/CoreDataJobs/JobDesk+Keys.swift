@@ -72,32 +72,42 @@ extension JobDesk {
             return .again
         }
         if hasEntered { return .entered }
-        if isBusy {
-            // The others of the key and queue would come to the same end, one by one.
-            try update(
-                "key == %@ AND state == %@ AND queue == %@",
-                [key, JobState.ready.rawValue, claim.queue],
-                ["state": JobState.blocked.rawValue],
-                context
-            )
-        }
+        if isBusy { try blockSome(key, claim.queue, context) }
         return .blocked
+    }
+
+    /// Lets a portion of the ready jobs of a key and queue wait for a place, which would come to the same end one by one.
+    private static func blockSome(_ key: String, _ queue: String, _ context: NSManagedObjectContext) throws {
+        let ready = JobState.ready.rawValue
+        let first = ids("key == %@ AND state == %@ AND queue == %@", key, ready, queue)
+        first.sortDescriptors = QueuedJob.inOrder
+        first.fetchLimit = portion
+        let found = try context.fetch(first)
+        guard !found.isEmpty else { return }
+        try update("SELF IN %@ AND state == %@", [found, ready], ["state": JobState.blocked.rawValue], context)
     }
 
     /// Whether a job of the same key and queue comes before a job, and has no place yet.
     private static func hasPredecessor(_ job: QueuedJob, _ key: String, _ context: NSManagedObjectContext) throws
         -> Bool
     {
-        let states = [JobState.ready, .blocked, .running].map(\.rawValue)
-        let request = ids(
-            """
-            key == %@ AND state IN %@ AND queue == %@ AND keyPlace == nil \
-            AND (priority > %d OR (priority == %d AND runAt < %@))
-            """,
-            [key, states, job.queue, Int(job.priority), Int(job.priority), job.runAt as NSDate]
-        )
-        request.fetchLimit = 1
-        return try !context.fetch(request).isEmpty
+        func comesFirst(_ other: QueuedJob) -> Bool {
+            other.priority > job.priority || (other.priority == job.priority && other.runAt < job.runAt)
+        }
+        // The first job of a state is one step in the index, however many jobs have the key. A search for those before the job
+        // could read all of them. Only running jobs have places, and these are few.
+        for state in [JobState.running, .ready, .blocked] {
+            let request = QueuedJob.request(state)
+            request.predicate = NSPredicate(
+                format: "state == %@ AND key == %@ AND queue == %@",
+                state.rawValue,
+                key,
+                job.queue
+            )
+            if state != .running { request.fetchLimit = 1 }
+            if try context.fetch(request).contains(where: { $0.keyPlace == nil && comesFirst($0) }) { return true }
+        }
+        return false
     }
 
     /// Makes the next job of a key ready in each queue, if there is a place for it.
@@ -136,9 +146,11 @@ extension JobDesk {
         throws -> Bool
     {
         let running = try context.count(for: ids("key == %@ AND state == %@", key, JobState.running.rawValue))
-        let ready = try context.count(
-            for: ids("key == %@ AND state == %@ AND queue == %@", key, JobState.ready.rawValue, queue)
-        )
+        // More than the limit need not be counted, and in the order of the index few are read.
+        let first = ids("key == %@ AND state == %@ AND queue == %@", key, JobState.ready.rawValue, queue)
+        first.sortDescriptors = QueuedJob.inOrder
+        first.fetchLimit = Int(limit)
+        let ready = try context.fetch(first).count
         guard running + ready < limit else { return true }
         let next = QueuedJob.request(.blocked)
         next.predicate = NSPredicate(

@@ -93,13 +93,18 @@ struct JobDesk: Sendable {
     ///   - queue: The name of the queue.
     ///   - now: The time.
     ///   - looksFirst: Whether there may be none, so that a look saves a claim.
+    ///   - most: The most jobs of the queue that run at once in all workers; `nil` for any number.
     /// - Returns: The claims.
     /// - Throws: Errors of the store.
-    func take(_ limit: Int, of queue: String, at now: Date, looksFirst: Bool = true) async throws -> [JobClaim] {
-        try await claim(limit, Self.ready(queue), at: now, looksFirst: looksFirst)
+    func take(_ limit: Int, of queue: String, at now: Date, looksFirst: Bool = true, within most: Int? = nil)
+        async throws -> [JobClaim]
+    {
+        try await claim(limit, Self.ready(queue), at: now, looksFirst: looksFirst, within: most.map { (queue, $0) })
     }
 
     /// Takes jobs of a queue whose worker has not renewed its lease.
+    ///
+    /// They are running, so they count already if the queue has a limit.
     func rescue(_ limit: Int, of queue: String, at now: Date) async throws -> [JobClaim] {
         let left = QueuedJob.request(.running, queue: queue)
         return try await claim(limit, UncheckedRequest(left), at: now, endedBefore: Date())
@@ -120,9 +125,21 @@ struct JobDesk: Sendable {
         _ jobs: UncheckedRequest,
         at now: Date,
         endedBefore end: Date? = nil,
-        looksFirst: Bool = true
+        looksFirst: Bool = true,
+        within bound: (queue: String, most: Int)? = nil
     ) async throws -> [JobClaim] {
         try await perform { context in
+            let quota = bound.flatMap { bound in
+                QueuedJob.request(.running, queue: bound.queue).predicate.map {
+                    ClaimQuota(counting: $0, most: bound.most, name: "jobs of \(bound.queue)")
+                }
+            }
+            if let quota {
+                // While the queue is full, each job that ends wakes all workers. A look lets them not wait for each other's claims.
+                let running = Self.ids("", [])
+                running.predicate = quota.counted
+                if try context.count(for: running) >= quota.most { return [] }
+            }
             // On a file a claim waits for the writer even if there is nothing to take, so this looks first. A server has no
             // writer to wait for, and plans a look by its statistics, which for a queue are often wrong.
             let isFile = coordinator.persistentStores.allSatisfy {
@@ -144,7 +161,8 @@ struct JobDesk: Sendable {
                 setting: [
                     "state": JobState.running.rawValue, "attempt": NSExpression(format: "attempt + 1"),
                     "startedAt": now, "progress": 0.0, "progressText": NSNull(),
-                ]
+                ],
+                within: quota
             )
             return taken.map { job in
                 JobClaim(
@@ -163,9 +181,14 @@ struct JobDesk: Sendable {
         }
     }
 
-    /// The queues of a worker that are paused.
-    func pausedQueues() async throws -> Set<String> {
-        try await perform { try $0.pausedJobQueues() }
+    /// The queues that are paused, and the limits of others.
+    func queueRules() async throws -> (paused: Set<String>, limits: [String: Int]) {
+        try await perform { context in
+            let request = NSFetchRequest<JobQueueState>(entityName: "JobQueueState")
+            request.returnsObjectsAsFaults = false
+            let states = try context.fetch(request)
+            return (Set(states.filter(\.isPaused).map(\.name)), context.jobQueueLimits(in: states))
+        }
     }
 
     /// The time of the next job that waits for one.

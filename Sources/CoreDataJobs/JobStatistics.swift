@@ -20,6 +20,8 @@ public struct JobStatistics: Hashable, Sendable {
         public let name: String
         /// Whether workers take no jobs of it.
         public let isPaused: Bool
+        /// The most of its jobs that run at once, in all workers together; `nil` for any number.
+        public let limit: Int?
         /// The number of its jobs in each state; a state without jobs is missing.
         public let counts: [JobState: Int]
         /// How long the job that waits longest for a worker has been due; `nil` if no job is ready.
@@ -34,7 +36,7 @@ public struct JobStatistics: Hashable, Sendable {
         public func count(of state: JobState) -> Int { counts[state] ?? 0 }
     }
 
-    /// The queues that have jobs or are paused, in the order of their names.
+    /// The queues that have jobs or a limit, or are paused, in the order of their names.
     public let queues: [Queue]
 
     /// The gauges in the text format of Prometheus, each line with a line break at its end.
@@ -60,6 +62,7 @@ public struct JobStatistics: Hashable, Sendable {
             }
         )
         gauge("job_queue_paused", queues.map { (Self.label($0), $0.isPaused ? "1" : "0") })
+        gauge("job_queue_limit", queues.compactMap { queue in queue.limit.map { (Self.label(queue), "\($0)") } })
         gauge(
             "job_longest_wait_seconds",
             queues.map { (Self.label($0), "\($0.longestWait.map { $0 / .seconds(1) } ?? 0)") }
@@ -77,8 +80,8 @@ public struct JobStatistics: Hashable, Sendable {
 extension NSManagedObjectContext {
     /// Counts the jobs of the stores, by queue and state.
     ///
-    /// It reads what is stored, without the unsaved changes of the context. It makes three fetches that group, and loads no
-    /// object. The store looks at each job that it keeps, so ask for it each few seconds and not more often.
+    /// It reads what is stored, without the unsaved changes of the context. It makes two fetches that group, and two for the
+    /// facts of queues. The store looks at each job that it keeps, so ask for it each few seconds and not more often.
     ///
     /// Call it on the queue of the context.
     ///
@@ -95,7 +98,7 @@ extension NSManagedObjectContext {
                 "Jobs need the entities of JobEntities: list JobEntities.classes in the model, or merge JobEntities.model()."
             )
         }
-        let paused = try pausedJobQueues()
+        let (paused, limits) = (try pausedJobQueues(), try jobQueueLimits())
         var counts: [String: [JobState: Int]] = [:]
         var due: [String: Date] = [:]
         for row in try grouped(by: ["queue", "state"], nil) {
@@ -115,10 +118,11 @@ extension NSManagedObjectContext {
             if let queue = row["queue"] as? String { ended[queue] = row["count"] as? Int }
         }
         return JobStatistics(
-            queues: Set(counts.keys).union(paused).sorted().map { name in
+            queues: Set(counts.keys).union(paused).union(limits.keys).sorted().map { name in
                 JobStatistics.Queue(
                     name: name,
                     isPaused: paused.contains(name),
+                    limit: limits[name],
                     counts: counts[name] ?? [:],
                     longestWait: due[name].map { .seconds(max(now.timeIntervalSince($0), 0)) },
                     endedLeases: ended[name] ?? 0

@@ -6,7 +6,8 @@ extension JobWorker {
     /// Runs all jobs that are due, and those that they enqueue.
     ///
     /// This is for tests and for programs that end. It returns when nothing is due by the worker's clock, and none of its jobs
-    /// runs any more. Other workers may still run jobs then.
+    /// runs any more. Other workers may still run jobs then, and jobs may wait for their ends: those of the same key, and those
+    /// of a queue that has reached its limit.
     ///
     /// ```swift
     /// struct Greet: Job { var name: String }

@@ -7,7 +7,8 @@ extension JobWorker {
     ///
     /// While many jobs end, each end frees a place, and each save of any worker rings the bell.
     static let calm = Duration.milliseconds(50)
-    /// The same if the store is so busy that a look takes long: looks take at most a twentieth of the time.
+    /// The same if the store is so busy that a look takes long: looks then take a twentieth of the time, or more if one takes
+    /// longer than 25 ms.
     static func calm(after cost: Duration) -> Duration { min(max(calm, cost * 20), .milliseconds(500)) }
     /// The duration of a run that is quick.
     static let quickRun = Duration.milliseconds(10)
@@ -31,8 +32,8 @@ extension JobWorker {
         let hasOld = try await maintain(at: now)
         let nextSchedule = await enqueueSchedules(at: now)
         let hasMore = try await desk.promote(at: now)
-        let paused = try await desk.pausedQueues()
-        state.withLock { $0.pausedQueues = paused }
+        let rules = try await desk.queueRules()
+        state.withLock { ($0.pausedQueues, $0.queueLimits) = (rules.paused, rules.limits) }
         let begun = try await fill(atMost: limit, at: now, looksAtAll: true)
         let nextJob = try await desk.nextTime()
         state.withLock { state in
@@ -50,7 +51,7 @@ extension JobWorker {
         var begun = 0
         for (queue, places) in queues.sorted(by: { $0.key < $1.key }) {
             for takesLeft in looksAtAll ? [true, false] : [false] {
-                let (free, isDeep, wait) = state.withLock { state in
+                let (free, isDeep, wait, bound) = state.withLock { state in
                     let isPaused = state.pausedQueues.contains(queue) || state.stop != nil
                     let free = isPaused ? 0 : places - state.runs.values.count { $0.claim.queue == queue }
                     let isDeep = state.deepQueues.contains(queue)
@@ -58,7 +59,7 @@ extension JobWorker {
                     let isSoon = state.lastClaim.map { ContinuousClock.now - $0 < wait } ?? false
                     let most = limit < places ? min(limit + state.runs.count, places) : places
                     let waits = isDeep && isSoon && state.isQuick && free * 2 < most
-                    return (min(free, limit - begun), isDeep, waits ? wait : nil)
+                    return (min(free, limit - begun), isDeep, waits ? wait : nil, state.queueLimits[queue])
                 }
                 guard free > 0 else { continue }
                 if let wait, !looksAtAll {
@@ -70,7 +71,7 @@ extension JobWorker {
                 if takesLeft {
                     claims = try await desk.rescue(free, of: queue, at: now)
                 } else {
-                    claims = try await desk.take(free, of: queue, at: now, looksFirst: !isDeep)
+                    claims = try await desk.take(free, of: queue, at: now, looksFirst: !isDeep, within: bound)
                     state.withLock { state in
                         state.lastClaim = .now
                         state.claimCost = .now - start

@@ -15,11 +15,18 @@ import StrataLocks
 /// Any number of workers, in any number of processes, share the queues of a store. A worker has a lease of each job that it
 /// runs, and renews it until the run ends. If the worker dies, then another one takes the job when the lease has ended.
 ///
-/// A handler runs at least once for each job. The effects that it has in ``JobRun/context`` happen exactly once.
+/// A handler runs at least once for each job. The effects that it has in ``JobRun/context`` happen exactly once. Handlers
+/// run in tasks. A second handler for a type replaces the first one.
 public final class JobWorker: Sendable {
     /// The name, which differs from those of all other workers.
+    ///
+    /// If two workers have the same name, then each takes the jobs of the other for its own, and leases do not protect
+    /// them.
     public let name: String
     /// The queues, each with the number of its jobs that this worker runs at once.
+    ///
+    /// If the number is 0, then the worker takes no job of the queue. `context.limitJobs(in:to:)` limits a queue for all
+    /// workers together.
     public let queues: [String: Int]
 
     let settings: Settings
@@ -38,7 +45,8 @@ public final class JobWorker: Sendable {
     public struct Settings: Sendable {
         /// How long a worker that has died keeps its jobs; a minute by default.
         ///
-        /// Leases are renewed after a third of the time.
+        /// The clock is that of the store: the server's for PostgreSQL, the machine's otherwise. Leases are renewed after
+        /// a third of the time. Choose more than the longest time for which the process may stand still.
         public var lease = Duration.seconds(60)
         /// How often the worker looks for jobs if nothing wakes it; a second by default.
         ///
@@ -85,6 +93,8 @@ public final class JobWorker: Sendable {
         var alarm: ContinuousClock.Instant?
         /// The queues that were paused at the last look.
         var pausedQueues: Set<String> = []
+        /// The limits of queues for all workers together, as they were at the last look.
+        var queueLimits: [String: Int] = [:]
         /// The queues in which the last claim found as many jobs as it looked for.
         var deepQueues: Set<String> = []
         var lastClaim: ContinuousClock.Instant?

@@ -148,13 +148,60 @@ extension NSManagedObjectContext {
     public func resumeJobs(in queue: String) throws { try setJobs(in: queue, paused: false) }
 
     private func setJobs(in queue: String, paused: Bool) throws {
+        try stateOfJobQueue(queue, makingIt: paused)?.isPaused = paused
+    }
+
+    /// Limits how many jobs of a queue run at once, in all workers together, with the next save of this context.
+    ///
+    /// The number that a worker has for the queue bounds its own runs in addition. If more jobs run already, then they are
+    /// finished, and workers take no others meanwhile. Workers notice a change within `JobWorker.Settings.poll`, and those
+    /// that are woken by the save within half a second.
+    ///
+    /// A job counts from the moment when a worker takes it until it ends or waits again. If its worker has died, then it
+    /// counts until another worker has taken it after the end of the lease, and has finished it. If a coordinator has several
+    /// stores of jobs, then the jobs of each store are counted by themselves.
+    ///
+    /// ```swift
+    /// try context.limitJobs(in: "payments", to: 3)
+    /// try context.save()
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - queue: The name of the queue.
+    ///   - limit: The most jobs, at least 1; `nil` for any number.
+    /// - Throws: `persistentStoreOperation` (134070) for a limit below 1, and if `JobQueueState` of the model has no
+    ///   attribute `limit`. Otherwise errors of the store.
+    public func limitJobs(in queue: String, to limit: Int?) throws {
+        guard limit.map({ (1...Int(Int32.max)).contains($0) }) ?? true else {
+            throw FetchPlanner.refused(
+                "The limit of a queue is at least 1. Use pauseJobs(in:) to let none of its jobs run."
+            )
+        }
+        guard hasJobQueueLimits else {
+            throw FetchPlanner.refused(
+                "Limits of queues need the attribute “limit” of JobQueueState, an optional Integer 32. Add it to the model."
+            )
+        }
+        let limit = limit.map(Int32.init)
+        // An assignment of the same value would be a change, and so a save each time the program starts.
+        guard let state = try stateOfJobQueue(queue, makingIt: limit != nil), state.limit != limit else { return }
+        state.limit = limit
+    }
+
+    private func stateOfJobQueue(_ queue: String, makingIt makes: Bool) throws -> JobQueueState? {
         let request = NSFetchRequest<JobQueueState>(entityName: "JobQueueState")
         request.predicate = NSPredicate(format: "name == %@", queue)
-        let known = try fetch(request).first
-        guard known != nil || paused else { return }
-        let state = known ?? JobQueueState(context: self)
+        if let known = try fetch(request).first { return known }
+        guard makes else { return nil }
+        let state = JobQueueState(context: self)
         state.name = queue
-        state.isPaused = paused
+        return state
+    }
+
+    /// Whether the model has the attribute for limits, which models of earlier versions lack.
+    var hasJobQueueLimits: Bool {
+        let model = persistentStoreCoordinator?.managedObjectModel
+        return model?.entitiesByName["JobQueueState"]?.attributesByName["limit"] != nil
     }
 
     /// The names of the queues that are paused.
@@ -169,5 +216,30 @@ extension NSManagedObjectContext {
         let request = NSFetchRequest<JobQueueState>(entityName: "JobQueueState")
         request.predicate = NSPredicate(format: "isPaused == YES")
         return Set(try fetch(request).map(\.name))
+    }
+
+    /// The queues that have a limit, each with the most of its jobs that run at once in all workers together.
+    ///
+    /// ```swift
+    /// print(try context.jobQueueLimits()["payments"] ?? "no limit")
+    /// ```
+    ///
+    /// - Returns: The limits by the names of the queues.
+    /// - Throws: Errors of the store.
+    public func jobQueueLimits() throws -> [String: Int] {
+        guard hasJobQueueLimits else { return [:] }
+        let request = NSFetchRequest<JobQueueState>(entityName: "JobQueueState")
+        request.predicate = NSPredicate(format: "limit != nil")
+        return jobQueueLimits(in: try fetch(request))
+    }
+
+    /// The limits of some queues.
+    func jobQueueLimits(in states: [JobQueueState]) -> [String: Int] {
+        guard hasJobQueueLimits else { return [:] }
+        // Two stores may have a queue.
+        return Dictionary(
+            states.compactMap { state in state.limit.map { (state.name, Int($0)) } },
+            uniquingKeysWith: min
+        )
     }
 }

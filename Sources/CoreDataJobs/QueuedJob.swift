@@ -165,7 +165,8 @@ extension QueuedJob {
     /// Lets the job run again from its first attempt, with the next save of the context.
     ///
     /// It is for jobs that have failed or were cancelled, and for those that wait for their next attempt, which then run at
-    /// once. A job that runs or is done stays as it is. Its last failure is kept.
+    /// once. A job that is ready, blocked, running or done stays as it is. The last failure is kept. A job that has failed has
+    /// given up its unique key, unless the period of the key lasts, and does not get it back.
     ///
     /// ```swift
     /// for job in try context.fetch(QueuedJob.request(.failed)) { job.retry() }
@@ -225,7 +226,8 @@ enum JobCoding {
 
 /// The facts of a queue beside its jobs.
 ///
-/// There is an object for a queue that was paused once; see `context.pauseJobs(in:)`.
+/// There is an object for a queue that was paused or had a limit once; see `context.pauseJobs(in:)` and
+/// `context.limitJobs(in:to:)`.
 ///
 /// ```swift
 /// for queue in try context.fetch(NSFetchRequest<JobQueueState>(entityName: "JobQueueState")) {
@@ -238,6 +240,8 @@ public final class JobQueueState: NSManagedObject {
     @Managed(.unique, .default("")) public internal(set) var name: String
     /// Whether workers take no jobs of it.
     @Managed(.default(false)) public internal(set) var isPaused: Bool
+    /// The most jobs of it that run at once, in all workers together; nil for any number.
+    @Managed public internal(set) var limit: Int32?
 }
 
 /// The state of a schedule: the last time for which a job was enqueued.

@@ -1,5 +1,4 @@
 import CoreDataEssentials
-import Dispatch
 import Foundation
 import StrataLocks
 import StrataRows
@@ -10,7 +9,7 @@ import StrataRows
 //                                      ↘ the time is over, or the block ends without a save: roll-back
 //
 // The timer runs on another thread. A transaction is used by one thread at a time: the timer leaves one alone that the
-// block is using, and the block ends it as soon as it has finished with it.
+// block is using, and the block ends it as soon as it has finished with it. `BlockDeadlines` has the timer.
 
 /// A block of a context that locks rows, from its begin to its end.
 ///
@@ -36,8 +35,6 @@ final class RowLockingBlock: LockingBlock, Sendable {
         var store: OpenStore?
         /// The transaction, until it ends.
         var transaction: (any LockingTransaction)?
-        /// Ends the transaction at the deadline.
-        var timer: UncheckedBox<any DispatchSourceTimer>?
         /// The present use of the transaction.
         var work: Work?
         var end: End?
@@ -112,17 +109,17 @@ final class RowLockingBlock: LockingBlock, Sendable {
     }
 
     private func endTransaction() {
-        let (transaction, timer) = state.withLock { state in
+        let (transaction, hasBegun) = state.withLock { state in
             if state.end == nil { state.end = .saved }
-            defer { (state.transaction, state.timer) = (nil, nil) }
-            return (state.transaction, state.timer)
+            defer { state.transaction = nil }
+            return (state.transaction, state.store != nil)
         }
-        timer?.value.cancel()
+        if hasBegun { BlockDeadlines.shared.remove(self) }
         transaction?.rollBack()
     }
 
     /// Lets the transaction end at the deadline; any thread may call it.
-    private func expire() {
+    func expire() {
         let transaction = state.withLock { state -> (any LockingTransaction)? in
             // A save that is under way may still commit.
             guard state.end == nil, state.work != .save else { return nil }
@@ -133,17 +130,6 @@ final class RowLockingBlock: LockingBlock, Sendable {
         }
         cancellation.cancel()
         transaction?.rollBack()
-    }
-
-    private func startTimer() {
-        // A shared queue could be busy with a roll-back for which a server lets its caller wait.
-        let queue = DispatchQueue(label: "strata.locking", qos: .userInitiated)
-        let timer = DispatchSource.makeTimerSource(queue: queue)
-        timer.setEventHandler { [weak self] in self?.expire() }
-        timer.schedule(deadline: .now() + max((deadline - .now) / .seconds(1), 0))
-        let kept = UncheckedBox<any DispatchSourceTimer>(timer)
-        state.withLock { $0.timer = kept }
-        timer.resume()
     }
 
     func requireTime() throws {
@@ -272,7 +258,7 @@ final class RowLockingBlock: LockingBlock, Sendable {
             state.store = store
             state.transaction = transaction
         }
-        startTimer()
+        BlockDeadlines.shared.add(self, deadline)
         return transaction
     }
 
@@ -384,7 +370,7 @@ final class RowLockingBlock: LockingBlock, Sendable {
                 NSAffectedStoresErrorKey: [store.store],
                 NSUnderlyingErrorKey: cause,
             ]
-        ).marked(.deadline)
+        ).marked(.conflict)
     }
 
     /// The error for a block that has taken too long.

@@ -1,3 +1,4 @@
+import CoreDataEngineStores
 import CoreDataEssentials
 import StrataPredicates
 import StrataSQLiteStore

@@ -49,7 +49,7 @@ struct ClassModelBuilder {
         if let parent = Self.parent(of: type) { try add(parent) }
         let entity = NSEntityDescription()
         entity.name = ManagedClasses.bareName(of: type)
-        entity.managedObjectClassName = String(reflecting: type)
+        entity.managedObjectClassName = ManagedClasses.fullName(of: type)
         for trait in info.traits { if case .name(let name) = trait.part { entity.name = name } }
         var properties: [ClassProperty] = []
         for info in Self.ownProperties(of: type) { properties.append(try ClassProperty(info, of: type)) }

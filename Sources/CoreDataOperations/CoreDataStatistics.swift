@@ -44,7 +44,7 @@ public struct CoreDataStatistics: Sendable {
         public let tablePlacement: TablePlacement?
     }
 
-    /// Where a server keeps the tables of a store.
+    /// Where a server keeps the tables of a store, and whether the store does without features that such a server may lack.
     ///
     /// The store finds it out when it is opened, by what the server does and not by its name or version.
     ///
@@ -58,6 +58,11 @@ public struct CoreDataStatistics: Sendable {
         ///
         /// Contexts cannot be pinned to a version there, and a fetch that takes several statements may see what others commit between them.
         case shardedBySchema = "sharded by schema"
+        /// The store relies only on rows, unique keys and sequences of the server, because the server lacked something when the store was made.
+        ///
+        /// Saves that a history records commit one after the other there. The changes of other processes are noticed within a second. The store has no
+        /// foreign keys, and is not migrated.
+        case portable
     }
 
     /// The connections to a store's database, and its files.
@@ -155,7 +160,13 @@ extension OpenStore {
             },
             historyLag: historyLag,
             historyAge: figures?.historyAge,
-            tablePlacement: figures?.isSharded.map { $0 ? .shardedBySchema : .oneNode }
+            tablePlacement: figures?.server.map { server in
+                switch server {
+                case .oneNode: .oneNode
+                case .shardedBySchema: .shardedBySchema
+                case .portable: .portable
+                }
+            }
         )
     }
 

@@ -202,7 +202,8 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
                 modelCache: migration.modelCache,
                 mayDropValues: migration.mayDropValues,
                 timeout: StoreOption.timeout(options),
-                advance: migration.advance
+                advance: migration.advance,
+                note: migration.note
             )
         )
     }

@@ -107,6 +107,9 @@ package final class BlockReads: ReadWatch {
                 fetches.append(Fetch(root: read.root, entity: read.entity, predicate: read.predicate))
             }
             look(atFetch: read, threshold)
+        case .row where read.renewsRow && fetches.contains(where: { $0.root == read.root }):
+            // A fetch of this block has brought the row, and others have committed since. No other fetch could prevent that.
+            return
         case .row, .members:
             // Without an access to a property the context reads for a merge or a refresh, or the program looks for one
             // object by its ID.
@@ -133,7 +136,7 @@ package final class BlockReads: ReadWatch {
         // A value that is the same in all of these fetches stays where it is.
         let varying = family.keyPaths.indices.filter { place in Set(seen.map { $0[place] }).count > 1 }
         context.reportToInstrument(.repeatedReads, rows: seen.count, entity: read.entity)
-        RepeatedReadLog.report(read.entity) { place in
+        RepeatedReadLog.report(read.entity) { place, function in
             RepeatedReads(
                 context: context.describedName,
                 count: seen.count,
@@ -145,7 +148,8 @@ package final class BlockReads: ReadWatch {
                 fetchedEntity: read.entity,
                 predicate: read.predicate?.shape,
                 comparedKeyPaths: varying.map { family.keyPaths[$0] },
-                place: place
+                place: place,
+                function: function
             )
         }
     }
@@ -167,7 +171,7 @@ package final class BlockReads: ReadWatch {
         let fetch = fetches.last { $0.root == root }
         let name = read.relationship.map { "\(read.entity).\($0)" } ?? origin ?? read.entity
         context.reportToInstrument(.repeatedReads, rows: keys.count, entity: name)
-        RepeatedReadLog.report(name) { place in
+        RepeatedReadLog.report(name) { place, function in
             RepeatedReads(
                 context: context.describedName,
                 count: keys.count,
@@ -179,7 +183,8 @@ package final class BlockReads: ReadWatch {
                 fetchedEntity: fetch?.entity ?? (path.isEmpty ? nil : entity),
                 predicate: fetch?.predicate?.shape,
                 comparedKeyPaths: [],
-                place: place
+                place: place,
+                function: function
             )
         }
     }

@@ -20,8 +20,19 @@ enum PlaceOfCall {
     /// The most places that are remembered.
     private static let limit = 1000
 
+    /// Whether this build can look up places.
+    static var isSupported: Bool {
+        #if DEBUG && os(Linux) && canImport(Runtime)
+        true
+        #else
+        false
+        #endif
+    }
+
     /// The innermost calls of the current thread, which tell places apart.
-    static var calls: [UInt] { Thread.callStackReturnAddresses.prefix(24).map(\.uintValue) }
+    ///
+    /// In a debug build more than 24 of them may be the framework's.
+    static var calls: [UInt] { Thread.callStackReturnAddresses.prefix(depth).map(\.uintValue) }
 
     /// The file and the line of the innermost call of the current thread that is not the framework's.
     ///

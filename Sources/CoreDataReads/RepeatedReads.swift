@@ -35,6 +35,16 @@ public struct RepeatedReads: Sendable, CustomStringConvertible {
     public let comparedKeyPaths: [String]
     /// The file and the line of the program that made the last read; `nil` in a release build, and if it is not known.
     public let place: String?
+    /// The function of the program that made the last read, such as `VenueList.show`; `nil` if it is not known.
+    ///
+    /// It is known on Linux, unless the program has lost its symbols. A closure is named by its function, and an accessor by
+    /// the function that uses the property.
+    public let function: String?
+
+    /// Where the last read was made, with a blank in front; empty if that is not known.
+    private var caller: String {
+        (place.map { " at \($0)" } ?? "") + (function.map { " in \($0)" } ?? "")
+    }
 
     /// The reads and the advice as one line of a log.
     public var description: String {
@@ -43,7 +53,7 @@ public struct RepeatedReads: Sendable, CustomStringConvertible {
             relationship.map { "the members of \(entity).\($0) of \(count) objects" } ?? "\(count) objects of \(entity)"
         var text = "CoreData: repeated reads in \(context): \(what) were read one by one"
         if let property, relationship == nil { text += ", the last for \"\(property)\"" }
-        if let place { text += ", at \(place)" }
+        if !caller.isEmpty { text += ",\(caller)" }
         if let origin, relationship == nil { text += "; \(origin) leads to them" }
         let request = "fetch of \(fetchedEntity ?? entity)" + (predicate.map { " where \($0)" } ?? "")
         guard let prefetch else {
@@ -59,7 +69,7 @@ public struct RepeatedReads: Sendable, CustomStringConvertible {
     private var descriptionOfFetches: String {
         let request = entity + (predicate.map { " where \($0)" } ?? "")
         var text = "CoreData: repeated reads in \(context): \(count) fetches of \(request) were made one by one"
-        if let place { text += ", the last at \(place)" }
+        if !caller.isEmpty { text += ", the last\(caller)" }
         let conditions = comparedKeyPaths.map { "\($0) IN ?" }.joined(separator: " and ")
         return text + ". Fetch these objects together before you look for each, with \(conditions)."
     }
@@ -97,6 +107,9 @@ public enum RepeatedReadLog {
         func apply() { ReadWatching.interval.store(threshold == nil ? 0 : interval, ordering: .relaxed) }
     }
 
+    /// The line after the first one of a process, if this build could name places.
+    private static let advice =
+        "CoreData: \(ReadWatching.variable)=10 in the environment adds the file and the line to reports of repeated reads."
     /// The most lines that are written in one process.
     private static let lineLimit = 1000
     private static let settings = Locked(Settings())
@@ -130,7 +143,8 @@ public enum RepeatedReadLog {
 
     /// Whether entries have the file and the line of the read, in a debug build on Linux.
     ///
-    /// Default: whether `STRATA_REPEATED_READS` is in the environment. A place is looked up once, on the thread that
+    /// Default: whether `STRATA_REPEATED_READS` is in the environment. If it is not, then a line after the first report
+    /// says how to get places. A place is looked up once, on the thread that
     /// reads. That takes seconds in a large program, because its symbols are read.
     public static var looksUpPlaces: Bool {
         get { settings.withLock { $0.looksUpPlaces } }
@@ -145,25 +159,35 @@ public enum RepeatedReadLog {
     /// Default nil: each entry is written to standard error as one line, once for each place of the program.
     public static var handler: (@Sendable (RepeatedReads) -> Void)? {
         get { settings.withLock { $0.handler } }
-        set { settings.withLock { $0.handler = newValue } }
+        set {
+            // An object that only the former handler holds ends after the lock: its end may be code of the program.
+            var handler = newValue
+            settings.withLock { swap(&$0.handler, &handler) }
+        }
     }
 
     /// Reports an entry.
     ///
     /// - Parameters:
     ///   - name: The entity or the relationship. It tells places apart, together with the calls that lead to the read.
-    ///   - entry: Makes the entry from the place in the program.
-    static func report(_ name: String, _ entry: (_ place: String?) -> RepeatedReads) {
+    ///   - entry: Makes the entry from the place and the function of the program.
+    static func report(_ name: String, _ entry: (_ place: String?, _ function: String?) -> RepeatedReads) {
         let calls = PlaceOfCall.calls
         var hasher = Hasher()
         hasher.combine(name)
         hasher.combine(calls)
         let place = hasher.finalize()
-        let (handler, isNew) = settings.withLock { settings in
-            guard settings.handler == nil, settings.written.count < lineLimit else { return (settings.handler, false) }
-            return (nil, settings.written.insert(place).inserted)
+        let (handler, isNew, isFirst) = settings.withLock { settings in
+            guard settings.handler == nil, settings.written.count < lineLimit else {
+                return (settings.handler, false, false)
+            }
+            let isFirst = settings.written.isEmpty
+            return (nil, settings.written.insert(place).inserted, isFirst)
         }
         guard handler != nil || isNew else { return }
-        SlowLog(handler: handler).report(entry(looksUpPlaces ? PlaceOfCall.text(of: calls) : nil))
+        let looksUpPlaces = looksUpPlaces
+        let caller = (looksUpPlaces ? PlaceOfCall.text(of: calls) : nil, FunctionOfCall.name(of: calls))
+        SlowLog(handler: handler).report(entry(caller.0, caller.1))
+        if isFirst, !looksUpPlaces, PlaceOfCall.isSupported { SlowLog<String>().report(advice) }
     }
 }

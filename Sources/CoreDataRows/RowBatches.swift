@@ -19,7 +19,8 @@ extension NSManagedObjectContext {
     /// `objectID`s.
     ///
     /// A SQLite store keeps its version as long as the loop runs, so its write-ahead log grows with what is saved
-    /// meanwhile. It has 16 connections for such loops and for pinned contexts. A PostgreSQL store keeps a version too,
+    /// meanwhile. It has 16 connections for such loops and for pinned contexts; on PostgreSQL
+    /// `NSPostgreSQLPinnedVersionsOption` sets the number. A PostgreSQL store keeps a version too,
     /// and the keys of the rows in memory. A file with another journal mode, and any other kind of store, loads all rows
     /// into memory with the first batch.
     ///
@@ -33,7 +34,8 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - request: The request; a copy is made. Its result type and `includesPendingChanges` are ignored.
-    ///   - batchSize: The number of rows to read at a time; the last batch may be smaller. Default 1000.
+    ///   - batchSize: The number of rows to read at a time; the last batch may be smaller. Default 1000. Less than 1 stops
+    ///     the program.
     /// - Returns: The sequence; nothing is read before a loop over it starts.
     public func rows<ResultType>(for request: NSFetchRequest<ResultType>, batchSize: Int = 1000) -> RowBatches {
         precondition(batchSize > 0, "CoreData: rows(for:batchSize:) needs a batch size of at least 1.")
@@ -98,6 +100,12 @@ private final class RowBatchReader: Sendable {
     private struct Part {
         let store: OpenStore
         let cursor: any RowCursor
+
+        func next(_ count: Int) throws -> [FetchedRow] {
+            let base = store.base
+            if let packed = try cursor.nextPacked(count) { return packed.map { FetchedRow($0, base) } }
+            return try cursor.next(count).map { FetchedRow($0, base) }
+        }
     }
 
     private enum State {
@@ -145,11 +153,11 @@ private final class RowBatchReader: Sendable {
             case .ended: return nil
             }
             while let part = parts.last {
-                let rows = try part.cursor.next(sequence.batchSize)
+                let rows = try part.next(sequence.batchSize)
                 guard rows.isEmpty else {
                     let rest = UncheckedBox(State.open(parts))
                     self.state.withLock { $0 = rest }
-                    return rows.map { FetchedRow($0, part.store.base) }
+                    return rows
                 }
                 parts.removeLast()
             }

@@ -99,13 +99,16 @@ public final class TenantContainer: Sendable {
     /// for name in try tenants.names() { print(name) }
     /// ```
     ///
+    /// It blocks the thread, and reads the whole folder or the list of the schemas.
+    ///
     /// - Returns: The names.
     /// - Throws: Errors of reading the folder or the database.
     public func names() throws -> [String] { try location.names().sorted() }
 
     /// The store of a tenant, which is opened if it is not open.
     ///
-    /// If the store was written with another version of the model, then it is migrated as its description says.
+    /// If the store was written with another version of the model, then it is migrated as its description says. The call
+    /// suspends until the store is open, without a limit. Cancelling the task does not end the wait.
     ///
     /// ```swift
     /// let acme = try await tenants.tenant("acme")

@@ -53,14 +53,15 @@ package enum StrataCommand {
         let lines = commands.map { "  \($0.usage)\n      \($0.summary)" }
         return """
             Looks into Core Data's stores, in SQLite and PostgreSQL, and into models.
-            Only migrate, vacuum, history purge and jobs modify a store, and jobs list does not; import and restore make one.
+            Only migrate, vacuum, history purge and jobs modify a store, and jobs list does not. import and restore make a store, and
+            new makes a package.
 
             \(lines.joined(separator: "\n"))
               strata --version
                   Prints the version.
 
             Exit codes: \(ExitCode.success.rawValue) done, \
-            \(ExitCode.problemsFound.rawValue) verify found problems, or check-migration no way, \
+            \(ExitCode.problemsFound.rawValue) verify found problems, or check-migration or model --diff no way, \
             \(ExitCode.usage.rawValue) a command line that makes no sense, \
             \(ExitCode.failure.rawValue) anything that cannot be read.
             """

@@ -7,6 +7,7 @@ package let failureMarkKey = "CoreDataFailure"
 package enum FailureMark: String, Sendable {
     case request
     case data
+    case conflict
     case deadline
     case environment
 }

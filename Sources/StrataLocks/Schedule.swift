@@ -147,6 +147,21 @@ package enum Schedule {
         }
         thread.run.point(thread)
     }
+
+    /// Lets nothing run on a new serial queue before ``resume(_:)``.
+    package static func suspend(_ queue: DispatchQueue) {
+        queue.suspend()
+        // No thread has this number, so none gets its turn.
+        active.withLock { $0 }?.line(up: .max, on: address(of: queue))
+    }
+
+    /// Lets run what was submitted since ``suspend(_:)``.
+    package static func resume(_ queue: DispatchQueue) {
+        queue.resume()
+        let key = address(of: queue)
+        if let run = active.withLock({ $0 }), run.isFirst(.max, on: key) { run.leave(key) }
+        point()
+    }
 }
 #else
 /// Places at which a scheduler of tests decides which thread goes on: in builds without the trait `Schedules` they do nothing.
@@ -190,5 +205,13 @@ package enum Schedule {
     package static func async(on queue: DispatchQueue, _ body: @escaping @Sendable () -> Void) {
         queue.async(execute: body)
     }
+
+    /// Lets nothing run on a new serial queue before ``resume(_:)``.
+    @inlinable
+    package static func suspend(_ queue: DispatchQueue) { queue.suspend() }
+
+    /// Lets run what was submitted since ``suspend(_:)``.
+    @inlinable
+    package static func resume(_ queue: DispatchQueue) { queue.resume() }
 }
 #endif

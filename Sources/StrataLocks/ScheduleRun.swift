@@ -32,6 +32,8 @@ package final class ScheduleRun: Sendable {
         package var strays = 0
         /// A number of all choices: runs with equal numbers have made the same ones.
         package var trace: UInt64 = 0xcbf2_9ce4_8422_2325
+        /// How many other threads could have gone on at each step, for a search by ``SchedulingStrategy/Kind/changes(_:)``.
+        package var alternatives: [Int] = []
         /// The threads that wait for each other, if none can go on.
         package var deadlock: String?
     }
@@ -87,7 +89,10 @@ package final class ScheduleRun: Sendable {
         run.state.withLock { run.choose(&$0) }?.turn.signal()
         run.end.wait()
         Schedule.activate(nil)
-        return run.state.withLock { $0.outcome }
+        return run.state.withLock { state in
+            state.outcome.alternatives = state.strategy.alternatives
+            return state.outcome
+        }
     }
 
     // MARK: - Threads

@@ -9,6 +9,9 @@ package struct SchedulingStrategy: Sendable {
         ///
         /// A fault that needs `depth` ordered events is found with a chance of at least 1 in `threads * steps ^ (depth - 1)`.
         case priorities(depth: Int, steps: Int)
+        /// Each thread goes on until it waits, but at some steps another one takes over: the number of the step, and the
+        /// place of the thread among those that could go on. A search tries one set of changes after the other.
+        case changes([Int: Int])
     }
 
     private let kind: Kind
@@ -16,6 +19,8 @@ package struct SchedulingStrategy: Sendable {
     private var priorities: [Int: UInt64] = [:]
     private var step = 0
     private var changes: [Int: UInt64] = [:]
+    /// How many other threads could have gone on at each step; for a search only.
+    private(set) var alternatives: [Int] = []
 
     /// Makes a strategy whose choices follow from the seed alone.
     package init(_ kind: Kind, seed: UInt64) {
@@ -44,8 +49,18 @@ package struct SchedulingStrategy: Sendable {
     /// The thread that goes on; `nil` if there is none.
     mutating func next(of ready: [Int], former: Int?) -> Int? {
         step += 1
+        if case .changes(let changes) = kind {
+            let others = ready.filter { $0 != former }
+            alternatives.append(others.count == ready.count ? max(others.count - 1, 0) : others.count)
+            if let change = changes[step], !others.isEmpty {
+                // If the former thread cannot go on, then the first of the others does so without a change.
+                return others[(others.count == ready.count ? change + 1 : change) % others.count]
+            }
+            return others.count == ready.count ? others.first : former
+        }
         guard ready.count > 1 else { return ready.first }
         switch kind {
+        case .changes: return ready.first
         case .randomWalk: return ready[Int(draw() % UInt64(ready.count))]
         case .priorities:
             if let former, let priority = changes[step] { priorities[former] = priority }

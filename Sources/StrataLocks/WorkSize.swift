@@ -45,6 +45,8 @@
     package static var searchedObjects: Int { size(1024, small: 2) }
     /// The fewest unsaved objects among which a context finds those with a value by an index, instead of looking at each.
     package static var indexedChanges: Int { size(32, small: 1) }
+    /// The model objects of to-one relationships that a context of SwiftData keeps for the next reads.
+    package static var keptModels: Int { size(1024, small: 2) }
     /// The messages about changes that wait before they are combined.
     package static var waitingMessages: Int { size(4096, small: 2) }
     /// The row versions that a parent remembers of its children's saves.

@@ -180,6 +180,13 @@ package enum HashFormula {
         return "\(parts[index].dropFirst()):(\(path))"
     }
 
+    /// The text of a derivation with the full names of its functions: a description of an expression leaves out the colon.
+    ///
+    /// Models in files have `lowercase:(name)`, so the same model in code must have that as well.
+    package static func derivationWithColons(_ text: String) -> String {
+        text.replacing(#/([A-Za-z])\((?!\))/#) { "\($0.output.1):(" }
+    }
+
     private static func sorted(_ hashes: [(name: String, hash: Data)]) -> [(name: String, hash: Data)] {
         hashes.sorted { precedes($0.name, $1.name) }
     }

@@ -42,7 +42,12 @@ extension Connection {
                     patience: max((shareEnd - .now) / .seconds(1), isLast && most == nil ? 1 : shortestWait),
                     process: process
                 )
-                try check(connection)
+                do {
+                    try check(connection)
+                } catch let error as PostgreSQLError where error.kind == .connection && connection.isBroken {
+                    // The server was about to stop or to restart when it accepted the connection.
+                    throw PostgreSQLError(.connection, sqlState: PostgreSQLError.cutOff, error.message)
+                }
                 connection.patience = max(timeout, 1)
                 return connection
             } catch let error as PostgreSQLError where error.kind != .misuse {

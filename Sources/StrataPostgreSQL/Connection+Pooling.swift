@@ -7,6 +7,8 @@ import CStrataPostgreSQL
 package struct TransactionPrelude {
     /// A statement that takes locks before anything is read; `nil` for none.
     let lock: String?
+    /// Whether transactions that only read take no locks.
+    let locksWritersOnly: Bool
     let sql: String
     let parameters: [PostgreSQLValue]
     /// The last column of the answer when it was reviewed last.
@@ -17,14 +19,24 @@ package struct TransactionPrelude {
 
     package init(
         lock: String? = nil,
+        locksWritersOnly: Bool = false,
         _ sql: String,
         _ parameters: [PostgreSQLValue],
         review: ((Connection) throws -> Void)? = nil
     ) {
         self.lock = lock
+        self.locksWritersOnly = locksWritersOnly
         self.sql = sql
         self.parameters = parameters
         self.review = review
+    }
+
+    /// The statement that takes locks in a transaction; `nil` for none.
+    ///
+    /// - Parameter begin: The statement that begins the transaction.
+    /// - Returns: The statement.
+    fileprivate func lock(after begin: String) -> String? {
+        locksWritersOnly && begin.contains("READ ONLY") ? nil : lock
     }
 
     fileprivate func accepts(_ answer: QueryResult) -> Bool { review == nil || Self.reviewed(in: answer) == accepted }
@@ -64,7 +76,7 @@ extension Connection {
     func postPrelude(after begin: String?) throws -> PostedStatement? {
         guard let prelude else { return nil }
         let begun = try begin.map { try postAlone($0) }
-        if begun != nil, let lock = prelude.lock { try postAlone(lock, mayWait: true) }
+        if let begin, let lock = prelude.lock(after: begin) { try postAlone(lock, mayWait: true) }
         unreviewed = try postAlone(prelude.sql, prelude.parameters)
         return begun
     }
@@ -76,14 +88,16 @@ extension Connection {
     /// - Throws: ``PostgreSQLError``, and what the review throws.
     func begin(_ sql: String) throws -> QueryResult {
         let parts = sql.split(separator: ";", maxSplits: 1)
-        let begun = try commandAlone(([String(parts[0])] + (prelude?.lock.map { [$0] } ?? [])).joined(separator: "; "))
+        let begun = try commandAlone(
+            ([String(parts[0])] + (prelude?.lock(after: sql).map { [$0] } ?? [])).joined(separator: "; ")
+        )
         if let prelude { try review(try query(prelude.sql, prelude.parameters)) }
         return parts.count > 1 ? try commandAlone(String(parts[1])) : begun
     }
 
     /// Reviews the server behind the connection, in a separate transaction.
     private func look() throws {
-        _ = try begin("BEGIN")
+        _ = try begin("BEGIN READ ONLY")
         try commandAlone("ROLLBACK")
     }
 

@@ -26,7 +26,7 @@ extension Connection {
         // Otherwise the prelude would be in the pipeline of the statement.
         if unreviewed != nil { try readPostedAnswers() }
         guard !needsPrelude else {
-            try command("BEGIN")
+            try command("BEGIN READ ONLY")
             do { try each(sql, parameters, body: body) } catch {
                 awaitCancel()
                 if !isBroken { try? rollback() }

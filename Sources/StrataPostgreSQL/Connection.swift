@@ -67,6 +67,8 @@ package final class Connection: @unchecked Sendable {
     package var isKnown = false
     /// Whether a pooler gives each transaction to another session of the server.
     package var isPooled = false
+    /// Whether the server has no locks of sessions and tables, and no numbers of transactions, on which a store can rely.
+    package var isPortable = false
     /// The timeline of the primary that the connection leads to, which grows with each promotion; `nil` if it is
     /// unknown.
     package var timeline: Int64?

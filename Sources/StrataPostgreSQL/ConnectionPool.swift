@@ -106,13 +106,43 @@ package final class ConnectionPool: Sendable {
 
     /// Runs `body` with a connection, and again if the connection turns out to be lost; only for work that changes
     /// nothing.
+    ///
+    /// It also runs again if the server has ended its transaction in favour of others; some servers do that to reads as well.
     package func reading<R>(cancellation: Cancellation? = nil, _ body: (Connection) throws -> R) throws -> R {
-        try withConnection(
-            cancellation: cancellation,
-            repeatedIf: { $0.kind == .connection && $0.sqlState != "25P03" },
-            body
-        )
+        try repeatingConflicts {
+            try withConnection(
+                cancellation: cancellation,
+                repeatedIf: { $0.kind == .connection && $0.sqlState != "25P03" },
+                body
+            )
+        }
     }
+
+    /// Runs `body` with a connection, and again if the server has ended its transaction in favour of others.
+    ///
+    /// - Parameter body: One transaction, which leaves nothing behind if it is rolled back.
+    /// - Returns: The result of `body`.
+    /// - Throws: The errors of `body`; ``PostgreSQLError``.
+    package func writing<R>(_ body: (Connection) throws -> R) throws -> R {
+        try repeatingConflicts { try withConnection(body) }
+    }
+
+    /// Runs `body`, and again, after a random pause, if the server has ended its transaction in favour of others; ten times in all, within the time-out.
+    package func repeatingConflicts<R>(_ body: () throws -> R) throws -> R {
+        let end = ContinuousClock.now + .seconds(timeout)
+        var attempt = 1
+        while true {
+            do { return try body() } catch let error as PostgreSQLError
+                where error.isTransient && attempt < Self.mostAttempts && .now < end
+            {
+                usleep(UInt32.random(in: 0..<UInt32(1000 << min(attempt, 6))))
+                attempt += 1
+            }
+        }
+    }
+
+    /// The most attempts of a transaction that the server has ended in favour of others.
+    private static let mostAttempts = 10
 
     /// Runs `body` with a connection, and once more with another one if it fails with an error of a certain kind.
     ///

@@ -63,7 +63,7 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether the server will always refuse such a connection: the password is wrong, or the database does not exist.
     var isRefusal: Bool { kind == .connection && (sqlState.hasPrefix("28") || sqlState.hasPrefix("3D")) }
 
-    /// The SQLSTATE of a connection that was closed before the server sent anything.
+    /// The SQLSTATE of a connection that was closed before its session was ready.
     static let cutOff = "08006"
     /// The SQLSTATE of a connection that no server has accepted.
     static let unreached = "08001"

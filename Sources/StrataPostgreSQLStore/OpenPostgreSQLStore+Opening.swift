@@ -32,8 +32,28 @@ extension OpenPostgreSQLStore {
                             userInfo: [NSLocalizedDescriptionKey: "There is no store at \(target.place)."]
                         )
                     }
-                    metadata = try pool.withConnection {
-                        try create(for: request, mapping: mapping, at: target, through: pool, on: $0, wasMade: &wasMade)
+                    do {
+                        metadata = try pool.withConnection {
+                            try create(
+                                for: request,
+                                mapping: mapping,
+                                at: target,
+                                through: pool,
+                                on: $0,
+                                wasMade: &wasMade
+                            )
+                        }
+                    } catch is ServerCapabilities.Missing {
+                        metadata = try pool.withConnection {
+                            try createPortable(
+                                for: request,
+                                mapping: mapping,
+                                at: target,
+                                through: pool,
+                                on: $0,
+                                wasMade: &wasMade
+                            )
+                        }
                     }
                 }
                 guard let metadata else {
@@ -41,8 +61,11 @@ extension OpenPostgreSQLStore {
                 }
                 try request.requireVersion(metadata.dictionary)
                 try prepare(for: request, mapping: mapping, metadata: metadata, at: target, through: pool)
+                let lease = metadata.isPortable ? StoreLease(pool) : nil
                 let (records, form) = try pool.withConnection { connection in
-                    let joined = try join(for: request, metadata: metadata, at: target, on: connection)
+                    let joined =
+                        try lease.map { try joinPortable(for: request, at: target, $0, through: pool, on: connection) }
+                        ?? join(for: request, metadata: metadata, at: target, on: connection)
                     try findTable(of: connection, pool)
                     return joined
                 }
@@ -55,6 +78,7 @@ extension OpenPostgreSQLStore {
                     wasMade: wasMade,
                     recordsHistory: records,
                     form: form,
+                    lease: lease,
                     replicas: replicas
                 )
             } catch {
@@ -84,6 +108,7 @@ extension OpenPostgreSQLStore {
             try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
         }
         if request.addsForeignKeys, !request.isReadOnly {
+            guard !metadata.isPortable else { throw ServerCapabilities.noForeignKeys(target.place) }
             try pool.withConnection { connection in
                 try ForeignKeys(mapping, connection).begin(target, timeout: request.timeout) {
                     try request.requireVersion($0.dictionary)
@@ -154,6 +179,8 @@ extension OpenPostgreSQLStore {
     }
 
     /// Makes a store, or adopts tables that were made by hand, unless another process is faster.
+    ///
+    /// - Throws: ``ServerCapabilities/Missing`` if the server lacks something that only portable stores do without; nothing is made then.
     private static func create(
         for request: PostgreSQLStoreRequest,
         mapping: SQLMapping,
@@ -165,7 +192,15 @@ extension OpenPostgreSQLStore {
         // Tables that others have made while this waits for the lock have to be visible, whatever the role's default
         // is.
         try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-        try lockShape(of: target, connection)
+        do {
+            let asked = try connection.post(ServerCapabilities.statement, isKept: false)
+            try lockShape(of: target, connection)
+            try ServerCapabilities.requireAll(connection.answer(asked))
+        } catch let error as PostgreSQLError
+            where error.isUnavailable && error.sqlState != "25006" && !connection.isBroken
+        {
+            throw ServerCapabilities.Missing()
+        }
         if let metadata = try StoreMetadata.read(connection, target.place) {
             try connection.command("COMMIT")
             return metadata
@@ -228,7 +263,7 @@ extension OpenPostgreSQLStore {
     ///
     /// This is not checked if the server or the role has no room for another session.
     ///
-    /// - Throws: `persistentStoreOpen` (134080).
+    /// - Throws: ``ServerCapabilities/Missing``.
     private static func requireExclusion(by holder: Connection, of target: ConnectionTarget, _ pool: ConnectionPool)
         throws
     {
@@ -242,9 +277,7 @@ extension OpenPostgreSQLStore {
             "SELECT pg_catalog.pg_try_advisory_xact_lock(\(AdvisoryLocks.shape))",
             [.text(target.schema)]
         )
-        if isTaken.firstInt64 != 0 {
-            throw ServerCapabilities.failure(["advisory locks that keep other sessions out"], target.place)
-        }
+        if isTaken.firstInt64 != 0 { throw ServerCapabilities.Missing() }
     }
 
     /// Notes that a history is kept from now on, if it is requested.
@@ -253,7 +286,7 @@ extension OpenPostgreSQLStore {
     /// lock of the table from then on. So all saves that record nothing have ended when this returns.
     ///
     /// - Returns: Whether a history is kept.
-    private static func beginHistory(_ request: PostgreSQLStoreRequest, _ connection: Connection) throws -> Bool {
+    static func beginHistory(_ request: PostgreSQLStoreRequest, _ connection: Connection) throws -> Bool {
         if try connection.query("SELECT 1 FROM strata_history").rowCount > 0 { return true }
         guard request.tracksHistory, !request.isReadOnly else { return false }
         let end = ContinuousClock.now + .seconds(request.timeout)
@@ -262,7 +295,11 @@ extension OpenPostgreSQLStore {
                 // Saves wait behind the wait for this lock, so each wait is short.
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
                 try connection.command("SET LOCAL lock_timeout = 1000")
-                try connection.command("LOCK TABLE strata_history IN ACCESS EXCLUSIVE MODE")
+                if connection.isPortable {
+                    try lockOutWriters(ofPortable: connection)
+                } else {
+                    try connection.command("LOCK TABLE strata_history IN ACCESS EXCLUSIVE MODE")
+                }
                 try connection.query("INSERT INTO strata_history (last, purged) VALUES (0, 0) ON CONFLICT DO NOTHING")
                 try connection.commit()
                 return true

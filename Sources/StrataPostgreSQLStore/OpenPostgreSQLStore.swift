@@ -84,6 +84,8 @@ final class OpenPostgreSQLStore: Sendable {
     let versions: PinnedPostgreSQLVersions
     /// The blocks that may lock rows at a time; each has a separate session.
     let lockingBlocks: FairSemaphore
+    /// The row that shows that the store is open; `nil` if the store is not portable.
+    let lease: StoreLease?
     /// The derived attributes; `nil` if the model has none.
     let derived: DerivedPlan?
     /// The metadata that was found, or made.
@@ -120,6 +122,7 @@ final class OpenPostgreSQLStore: Sendable {
         wasMade: Bool,
         recordsHistory: Bool,
         form: ServerForm,
+        lease: StoreLease?,
         replicas: Replicas?
     ) {
         self.request = request
@@ -128,6 +131,7 @@ final class OpenPostgreSQLStore: Sendable {
         self.metadata = metadata
         self.wasMade = wasMade
         self.form = form
+        self.lease = lease
         identifiers = Locked([metadata.uuid])
         historyIsKept = Atomic(recordsHistory)
         self.replicas = replicas
@@ -160,6 +164,7 @@ final class OpenPostgreSQLStore: Sendable {
     ///   `persistentStoreOperation` (134070) for another store.
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
+        if form == .portable { Self.servePortable(connection, for: pool.target, timeout: pool.timeout) }
         if connection.isPooled {
             // Behind a pooler no session belongs to the connection, so neither a migration nor the end of the server
             // ends it. Each transaction checks the store and the server instead. It keeps migrations out until it ends,
@@ -172,7 +177,9 @@ final class OpenPostgreSQLStore: Sendable {
             connection.beginTransactions(
                 with: TransactionPrelude(
                     // The lock comes before the first read, which decides what a transaction of one snapshot sees.
-                    lock: "LOCK TABLE \(table) IN ACCESS SHARE MODE",
+                    lock: form == .portable
+                        ? "SELECT 1 FROM \(table) FOR KEY SHARE" : "LOCK TABLE \(table) IN ACCESS SHARE MODE",
+                    locksWritersOnly: form == .portable,
                     "SELECT \(settings.sql(isLocal: true)), pg_catalog.concat_ws(' ', \(facts))",
                     settings.values
                 ) { [weak self] connection in
@@ -248,6 +255,7 @@ final class OpenPostgreSQLStore: Sendable {
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
                 // The transaction is idle while others copy.
                 try connection.command("SET LOCAL idle_in_transaction_session_timeout = 0")
+                guard form != .portable else { return try Self.lockOutWriters(ofPortable: connection) }
                 let tables = (mapping.tables.map(\.name) + mapping.joinTables.map(\.name)).map(\.description)
                 try connection.command(
                     "LOCK TABLE \((["strata_store"] + tables).joined(separator: ", ")) IN SHARE MODE"
@@ -260,8 +268,16 @@ final class OpenPostgreSQLStore: Sendable {
         }
     }
 
+    /// Waits until no transaction writes to a portable store, and lets none begin until the open one ends.
+    ///
+    /// Each transaction that writes shares a lock of the row of the metadata.
+    static func lockOutWriters(ofPortable connection: Connection) throws {
+        try connection.query("SELECT 1 FROM strata_store FOR UPDATE")
+    }
+
     /// Closes all connections.
     func close() {
+        lease?.end()
         pool.close()
         replicas?.close()
     }

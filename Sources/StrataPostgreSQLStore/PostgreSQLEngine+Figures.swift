@@ -26,7 +26,12 @@ extension PostgreSQLEngine {
         figures.readerLimit = database.pool.size
         figures.waitingReaders = database.pool.waiterCount
         (figures.pinnedVersions, figures.oldestPin) = database.versions.figures
-        figures.isSharded = database.form == .shardedBySchema
+        figures.server =
+            switch database.form {
+            case .oneNode: .oneNode
+            case .shardedBySchema: .shardedBySchema
+            case .portable: .portable
+            }
         figures.historyAge = watcher.withLock { $0 }.map { .now - $0.lastSeen }
         return figures
     }

@@ -44,15 +44,28 @@ extension PostgreSQLEngine {
     package static func destroy(at url: URL, timeout: Double) throws -> String? {
         try withConnection(to: url, .destroying, timeout: timeout) { connection, place in
             let target = try ConnectionTarget(url)
+            var refusal: PostgreSQLError?
             try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-            try OpenPostgreSQLStore.lockShape(of: target, connection)
+            do { try OpenPostgreSQLStore.lockShape(of: target, connection) } catch let error as PostgreSQLError
+                where error.isUnavailable && !connection.isBroken
+            {
+                // A portable store needs no such lock.
+                refusal = error
+                try connection.rollback()
+                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+            }
             guard let metadata = try StoreMetadata.read(connection, place) else {
                 try connection.rollback()
                 return nil
             }
-            // A session that opens the store now waits, and then finds no store.
-            try connection.command("LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
-            try StoreSessions.endOthers(of: target, connection)
+            if metadata.isPortable {
+                try OpenPostgreSQLStore.lockOutWriters(ofPortable: connection)
+            } else {
+                if let refusal { throw refusal }
+                // A session that opens the store now waits, and then finds no store.
+                try connection.command("LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
+                try StoreSessions.endOthers(of: target, connection)
+            }
             let left = try StoreRemoval(of: metadata, at: target, on: connection).drop()
             try connection.commit()
             guard !left.isEmpty else { return nil }
@@ -107,7 +120,7 @@ extension PostgreSQLEngine {
             let target = try ConnectionTarget(url)
             let pool = OpenPostgreSQLStore.pool(target, size: 1, timeout: timeout)
             defer { pool.close() }
-            return try pool.withConnection { try body($0, target.place) }
+            return try pool.writing { try body($0, target.place) }
         }
     }
 }

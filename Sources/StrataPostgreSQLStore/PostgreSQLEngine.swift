@@ -140,7 +140,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         guard metadataState.withLock({ $0.isNew }) else { return }
         let database = try openDatabase()
         try asWriter(to: database) {
-            try database.pool.withConnection { connection in
+            try database.pool.writing { connection in
                 try requireNotRetired()
                 try database.requireSame(connection)
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")

@@ -47,6 +47,27 @@ enum ServerCapabilities {
     /// The statement that tests all of them.
     static let statement = "SELECT " + needed.map(\.sql).joined(separator: ", ")
 
+    /// The server lacks one of them.
+    struct Missing: Error {}
+
+    /// Checks the answer.
+    ///
+    /// - Throws: ``Missing``.
+    static func requireAll(_ answer: QueryResult) throws {
+        guard needed.indices.allSatisfy({ answer[0].int64($0) != 0 }) else { throw Missing() }
+    }
+
+    /// The error for foreign keys in a portable store.
+    static func noForeignKeys(_ place: String) -> CocoaError {
+        CocoaError.described(
+            .persistentStoreOpen,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(place) cannot have foreign keys (NSPostgreSQLForeignKeysOption): it is portable, and so relies on no constraints that wait for the end of a transaction."
+            ]
+        ).marked(.environment)
+    }
+
     /// Checks the answer.
     ///
     /// - Throws: `persistentStoreOpen` (134080) with the names of the missing features.

@@ -1,6 +1,6 @@
 import StrataPostgreSQL
 
-/// How a server keeps the tables of a store.
+/// How a server keeps the tables of a store, and what the store relies on.
 ///
 /// An engine that shards by schema keeps all tables of a schema on one of its nodes, and has a coordinator before them, to which clients connect. A
 /// statement that reads a table runs on that node, in a transaction of the node. A statement without a table runs on the coordinator.
@@ -9,6 +9,10 @@ package enum ServerForm: Sendable {
     case oneNode
     /// Statements with tables are executed elsewhere.
     case shardedBySchema
+    /// The store relies on rows, unique keys and sequences only, because the server lacked something when the store was made.
+    ///
+    /// The metadata notes it: all processes have to use a store in the same way, whatever their roles may do.
+    case portable
 
     /// The statements whose answers differ if tables are elsewhere: the process of a statement without a table, and that of one with a table.
     ///

@@ -99,6 +99,14 @@ extension OpenPostgreSQLStore {
         )
     }
 
+    /// Makes a connection serve a portable store: each of its transactions reads the metadata, as behind a pooler.
+    static func servePortable(_ connection: Connection, for target: ConnectionTarget, timeout: Double) {
+        connection.isPortable = true
+        guard !connection.isPooled else { return }
+        connection.isPooled = true
+        connection.beginTransactions(with: prelude(SessionSettings(target, timeout: timeout)))
+    }
+
     private static func prelude(_ settings: SessionSettings) -> TransactionPrelude {
         TransactionPrelude("SELECT \(settings.sql(isLocal: true))", settings.values)
     }
@@ -116,6 +124,7 @@ extension OpenPostgreSQLStore {
     /// - Throws: ``PostgreSQLError``.
     static func takeOver(_ connection: Connection, for target: ConnectionTarget, timeout: Double) throws {
         let settings = SessionSettings(target, timeout: timeout)
+        connection.isPortable = false
         guard !connection.isPooled else {
             connection.beginTransactions(with: prelude(settings))
             connection.serverRun = connection.serverRun?.withTable(nil)

@@ -27,6 +27,8 @@ enum StoreSessions {
     /// - Throws: ``PostgreSQLError``: 42501 if one belongs to a role that this one may not end, `.deadline` if one does
     ///   not end.
     static func endOthers(of target: ConnectionTarget, _ connection: Connection) throws {
+        // Each transaction of a portable store reads the metadata instead.
+        if connection.isPortable { return }
         let end = ContinuousClock.now + .seconds(patience)
         repeat {
             let ended = try connection.query(

@@ -159,7 +159,10 @@ package final class CommitWatcher: @unchecked Sendable {
         onQueue(after: wait) { watcher in
             guard watcher.nextLook == time else { return }
             watcher.nextLook = .max
-            if !watcher.isReportScheduled { watcher.look() }
+            guard !watcher.isReportScheduled else { return }
+            // There may have been a report since this check was planned.
+            let early = watcher.secondsToReport
+            if early > 0 { watcher.lookForReport(after: early) } else { watcher.look() }
         }
         pause *= 2
     }

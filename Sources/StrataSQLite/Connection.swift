@@ -40,22 +40,24 @@ package final class Connection: @unchecked Sendable {
     @usableFromInline let handle: OpaquePointer
     let busyWait: BusyWait
     /// The seconds that the present owner has waited for the connection.
-    package var leaseWait: Double = 0
+    // Unchecked, like the properties below: each read uses all of them. One thread at a time uses the connection, and no
+    // access lasts while other code runs.
+    @exclusivity(unchecked) package var leaseWait: Double = 0
     /// The number of pages in the write-ahead log after the last commit of this connection.
     let log = LogSize()
     /// Decides when to maintain the log.
     var upkeep = LogUpkeep()
     /// The trace handler of the pool that is installed, by its number.
-    var traceGeneration = 0
+    @exclusivity(unchecked) var traceGeneration = 0
     /// A note of the pool's user about the contents.
-    package var note = ContentsNote()
+    @exclusivity(unchecked) package var note = ContentsNote()
 
     /// Whether the schema may have changed since ``takeSchemaNews()`` was last called.
-    private var hasSchemaNews = true
+    @exclusivity(unchecked) private var hasSchemaNews = true
 
-    private var statements: StatementCache
+    @exclusivity(unchecked) private var statements: StatementCache
     private var tracer: Tracer?
-    private var cancellation: Cancellation?
+    @exclusivity(unchecked) private var cancellation: Cancellation?
     private var isOpen = true
 
     // MARK: - Opening
@@ -310,7 +312,7 @@ package final class Connection: @unchecked Sendable {
     }
 
     private static let isLibraryPrepared: Bool = {
-        strata_sqlite3_disable_memory_statistics()
+        _ = strata_sqlite3_disable_memory_statistics()
         return sqlite3_threadsafe() != 0 && sqlite3_libversion_number() >= oldestVersion
     }()
 

@@ -16,9 +16,16 @@ final class PreparedStatement {
     /// The time of its last use, counted in uses of the cache.
     var lastUse: UInt64 = 0
 
+    /// The distance in memory between the values of a row; 0 before the first row, and -1 if it is not constant.
+    ///
+    /// See ``Columns``.
+    // Unchecked, since each row reads it: one thread at a time uses the connection.
+    @exclusivity(unchecked) @usableFromInline var columnStride = 0
+
     /// The memory that bindings point into.
-    @usableFromInline var scratchUsed = 0
-    private var scratch: UnsafeMutableRawPointer?
+    // Unchecked: each text that is bound uses both, and no access lasts while other code runs.
+    @exclusivity(unchecked) @usableFromInline var scratchUsed = 0
+    @exclusivity(unchecked) private var scratch: UnsafeMutableRawPointer?
 
     /// An address for empty texts and blobs: SQLite takes a null pointer for NULL.
     // nonisolated(unsafe): no code reads from or writes to the address.

@@ -15,6 +15,8 @@ struct FetchShape: Hashable {
     ///
     /// They are no part of the shape.
     private(set) var bindings: [SQLBinding] = []
+    /// Whether the text finds one row without a window, see ``FetchPlan/takesFirstOfEqual``.
+    let takesFirstOfEqual: Bool
 
     /// Makes the shape of a fetch of whole rows; `nil` for a fetch that is not simple.
     ///
@@ -23,10 +25,13 @@ struct FetchShape: Hashable {
     ///   - isDeep: Whether the columns of sub-entities are read too.
     init?(_ plan: FetchPlan, isDeep: Bool) {
         guard plan.wantedSlots == nil, let predicate = plan.predicate, predicate.variableCount == 1 else { return nil }
+        takesFirstOfEqual = plan.takesFirstOfEqual
         words = []
         words.reserveCapacity(16)
         words.append(plan.layout.number)
-        words.append((isDeep ? 1 : 0) | (plan.coversHierarchy ? 2 : 0) | (plan.isWindowed ? 4 : 0))
+        words.append(
+            (isDeep ? 1 : 0) | (plan.coversHierarchy ? 2 : 0) | (plan.isWindowed ? 4 : 0) | (takesFirstOfEqual ? 8 : 0)
+        )
         if !plan.coversHierarchy {
             words.append(plan.entityNumbers.count)
             words.append(contentsOf: plan.entityNumbers)
@@ -112,6 +117,38 @@ extension ResolvedComparison.Operator {
         case .greater: 3
         case .greaterOrEqual: 4
         }
+    }
+}
+
+extension FetchPlan {
+    /// Whether the plan is for the first, in the order of insertion, of the rows in which an attribute has a certain value.
+    ///
+    /// Several rows may have it. SQLite would read all of them, and sort them by their keys. So the smallest key is
+    /// found first, for which an index of the attribute is enough, and then one row is read. Without an index both ways
+    /// end at the first row that matches.
+    var takesFirstOfEqual: Bool {
+        guard limit == 1, offset <= 0, sort == nil, let predicate, predicate.variableCount == 1 else { return false }
+        switch predicate.condition {
+        case .comparison(let comparison): return comparison.isOfOwnAttribute && comparison.operator == .equal
+        case .and(let operands):
+            var hasEqual = false
+            for operand in operands {
+                guard case .comparison(let comparison) = operand, comparison.isOfOwnAttribute else { return false }
+                if comparison.operator == .equal { hasEqual = true }
+            }
+            return hasEqual
+        default: return false
+        }
+    }
+}
+
+extension ResolvedComparison {
+    /// Whether an attribute of the fetched object itself is compared with a value.
+    fileprivate var isOfOwnAttribute: Bool {
+        guard case .attribute(let path, let attribute) = left, path.variable == 0, path.steps.isEmpty,
+            attribute.slot >= 0, case .constant = right
+        else { return false }
+        return true
     }
 }
 

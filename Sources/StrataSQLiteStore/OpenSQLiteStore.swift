@@ -25,6 +25,8 @@ package final class OpenSQLiteStore: Sendable {
     let retired: RetiredFiles
     /// The external files of commits that failed.
     let doubtful = DoubtfulFiles()
+    /// The last members of ordered relationships to which saves have appended.
+    let lastMembers = LastMembers()
     /// The guarantee of commits against a loss of power.
     let synchronous: SQLiteOptions.Synchronous
     /// The metadata at the time of opening.
@@ -150,15 +152,15 @@ package final class OpenSQLiteStore: Sendable {
 
     private static func openFile(_ request: SQLiteStoreRequest, _ path: String) throws -> OpenSQLiteStore {
         let options = request.options
-        var isDirectory: ObjCBool = false
-        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
-        if isDirectory.boolValue {
+        var status = stat()
+        let exists = stat(path, &status) == 0
+        if exists, status.st_mode & S_IFMT == S_IFDIR {
             throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is a folder."]
             )
         }
-        if exists, try size(of: path) > 0 || options.isReadOnly {
+        if exists, status.st_size > 0 || options.isReadOnly {
             let reader = try SQLiteDatabase(.file(path), options.pool, access: .readOnly)
             let found = try StoreContents.read(request, reader.pool)
             if options.isReadOnly {
@@ -188,10 +190,6 @@ package final class OpenSQLiteStore: Sendable {
         if !exists { _ = try SQLMapping(request.schema, configuration: request.configuration) }
         let access: Connection.Access = options.isReadOnly ? .readOnly : exists ? .readWrite : .readWriteCreate
         return try openOrCreate(request, in: SQLiteDatabase(.file(path), options.pool, access: access))
-    }
-
-    private static func size(of path: String) throws -> Int {
-        try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
     }
 
     /// Opens the store in a database that may be written, or makes it.

@@ -8,31 +8,70 @@ extension RowQueries {
     /// The dictionary results of a fetch.
     func values(of plan: DictionaryPlan, for entity: EntityMapping, on connection: Connection) throws -> FetchedValues {
         let query = try compile(plan, entity, isOrdered: true)
+        var values: [FetchedValue] = []
+        try forEachResult(of: query, plan, on: connection) { values.append(contentsOf: $0) }
+        return FetchedValues(width: query.columns.count, values: values)
+    }
+
+    /// Hands over the dictionary results of a fetch, one at a time.
+    ///
+    /// - Returns: Their number.
+    func values(
+        of plan: DictionaryPlan,
+        for entity: EntityMapping,
+        on connection: Connection,
+        to receiver: some FetchedValueReceiver
+    ) throws -> Int {
+        let query = try compile(plan, entity, isOrdered: true)
+        var count = 0
+        receiver.begin()
+        try forEachResult(of: query, plan, on: connection) {
+            receiver.take($0)
+            count += 1
+        }
+        return count
+    }
+
+    /// Reads the results, and passes the values of each to `body`, which may move them out if it leaves others in their
+    /// place.
+    @inline(__always)
+    private func forEachResult(
+        of query: CompiledDictionaries,
+        _ plan: DictionaryPlan,
+        on connection: Connection,
+        _ body: (UnsafeMutableBufferPointer<FetchedValue>) -> Void
+    ) throws {
         let fetch = statement(query, plan)
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
-        var values: [FetchedValue] = []
         var counter = RowCounter(plan.rows.control)
+        let values = UnsafeMutableBufferPointer<FetchedValue>.allocate(capacity: query.columns.count)
+        values.initialize(repeating: .null)
+        defer {
+            values.deinitialize()
+            values.deallocate()
+        }
         // Columns of the usual kind are found once, so that the loop over the rows counts no references.
         let plain = query.columns.compactMap { column -> (position: Int, type: ResolvedType)? in
             guard case .value(let position, let type) = column else { return nil }
             return (position, type)
         }
-        if plain.count == query.columns.count {
-            while try statement.step() {
-                for (position, type) in plain { values.append(.plain(PredicateValue(statement[position], type))) }
-                counter.count()
-            }
-        } else {
-            while try statement.step() {
-                for column in query.columns {
-                    values.append(try value(of: column, in: statement, storeNumber: plan.rows.storeNumber))
+        let isPlain = plain.count == query.columns.count
+        while try statement.step() {
+            if isPlain {
+                let columns = statement.columns
+                for index in plain.indices {
+                    values[index] = .plain(PredicateValue(columns[plain[index].position], plain[index].type))
                 }
-                counter.count()
+            } else {
+                for (index, column) in query.columns.enumerated() {
+                    values[index] = try value(of: column, in: statement, storeNumber: plan.rows.storeNumber)
+                }
             }
+            body(values)
+            counter.count()
         }
         counter.finish()
-        return FetchedValues(width: query.columns.count, values: values)
     }
 
     /// The number of dictionary results of a fetch.

@@ -29,15 +29,18 @@ struct RowStatement: ~Copyable {
     private let stamp = CoarseClock.now
     private let offset: Int64
     private let skipped: KeySet?
+    private var known: KnownRows?
 
     fileprivate init(
         _ statement: consuming Statement,
         shape: RowShape,
         queries: RowQueries,
         offset: Int64,
-        skipped: KeySet?
+        skipped: KeySet?,
+        known: KnownRows?
     ) {
         self.offset = offset
+        self.known = known
         self.skipped = skipped
         self.statement = statement
         self.shape = shape
@@ -46,21 +49,42 @@ struct RowStatement: ~Copyable {
 
     /// The next row; `nil` at the end.
     @inline(__always)
-    func next() throws -> Row? {
-        repeat {
-            guard try statement.step() else { return nil }
-        } while skipped?.contains(statement[ColumnPlan.keyPosition].int64) ?? false
+    mutating func next() throws -> Row? {
+        guard try step() else { return nil }
+        if known != nil, let row = shape.knownRow(statement, stamp: stamp, offset: offset, &known) { return row }
         guard let row = try shape.row(statement, stamp: stamp, offset: offset, queries) else {
             throw queries.unknownEntity(statement, shape)
         }
         return row
+    }
+
+    /// Packs the next row.
+    ///
+    /// - Returns: `false` at the end.
+    @inline(__always)
+    func next(into packer: inout RowPacker) throws -> Bool {
+        guard try step() else { return false }
+        guard try shape.pack(statement, into: &packer, queries) else { throw queries.unknownEntity(statement, shape) }
+        return true
+    }
+
+    /// The most slots of a row, if rows can be packed.
+    var packedSlotCount: Int? { shape.packedSlotCount }
+
+    /// Moves on to the next row that counts; returns `false` at the end.
+    @inline(__always)
+    private func step() throws -> Bool {
+        repeat {
+            guard try statement.step() else { return false }
+        } while skipped?.contains(statement[ColumnPlan.keyPosition].int64) ?? false
+        return true
     }
 }
 
 extension RowQueries {
     /// The whole rows that a fetch returns.
     func rows(of plan: FetchPlan, for entity: EntityMapping, on connection: Connection) throws -> [Row] {
-        let statement = try rowStatement(of: plan, for: entity, on: connection)
+        var statement = try rowStatement(of: plan, for: entity, on: connection)
         var rows: [Row] = []
         if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
         var counter = RowCounter(plan.control)
@@ -88,7 +112,9 @@ extension RowQueries {
             shape: shape,
             queries: self,
             offset: connection.note.versionOffset,
-            skipped: plan.skipped?.keys
+            skipped: plan.skipped?.keys,
+            // Rows of the cache are whole.
+            known: plan.wantedSlots == nil ? plan.known : nil
         )
     }
 
@@ -104,7 +130,8 @@ extension RowQueries {
         }
         guard let form = FetchShape(plan, isDeep: isDeep) else { return try compiled() }
         if let sql = texts.text(of: form) {
-            return FetchStatement(sql: sql, bindings: form.bindings, limit: plan.limit, offset: plan.offset)
+            let (limit, offset) = form.takesFirstOfEqual ? (0, 0) : (plan.limit, plan.offset)
+            return FetchStatement(sql: sql, bindings: form.bindings, limit: limit, offset: offset)
         }
         let made = try compiled()
         texts.keep(made, for: form)
@@ -201,7 +228,13 @@ extension RowQueries {
         var conditions: [String] = []
         if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
         if let condition = compiled.condition { conditions.append("(\(condition))") }
-        var text = "\(select) FROM \(entity.table) AS t0\(compiled.joins)"
+        let source = "FROM \(entity.table) AS t0"
+        if plan.takesFirstOfEqual, compiled.joins.isEmpty {
+            let key = "SELECT min(t0.Z_PK) \(source) WHERE \(conditions.joined(separator: " AND "))"
+            let text = "\(select) \(source) WHERE t0.Z_PK = (\(key))"
+            return FetchStatement(sql: SQL(text), bindings: compiled.bindings, limit: 0, offset: 0)
+        }
+        var text = "\(select) \(source)\(compiled.joins)"
         if !conditions.isEmpty { text += " WHERE " + conditions.joined(separator: " AND ") }
         if let order = compiled.order { text += " ORDER BY " + order }
         if plan.isWindowed { text += " LIMIT ? OFFSET ?" }

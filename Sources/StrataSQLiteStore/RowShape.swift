@@ -14,10 +14,14 @@ final class RowShape: Sendable {
     let selectRange: SQL
     /// Selects the rows whose keys are in a list.
     let selectByKeys: SQL
+    /// The most slots of a row, if rows can be packed; otherwise `nil`.
+    let packedSlotCount: Int?
 
     init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool, wanted: SlotSet? = nil) {
         plan = ColumnPlan(mapping, in: store, isDeep: isDeep, wanted: wanted)
         let (columns, table) = (plan.columns, mapping.table)
+        let layouts = plan.layouts
+        packedSlotCount = RowPacker.canPack(layouts) ? layouts.map(\.slots.count).max() : nil
         selectAll = SQL("SELECT \(columns) FROM \(table) AS t0")
         selectByKey = SQL("SELECT \(columns) FROM \(table) AS t0 WHERE t0.Z_PK = ?")
         selectByKeys = SQL(
@@ -44,43 +48,43 @@ final class RowShape: Sendable {
         offset: Int64,
         _ queries: RowQueries
     ) throws -> Row? {
-        guard let entity = plan.entity(statement.int64(ColumnPlan.entityPosition)) else { return nil }
+        let columns = statement.columns
+        guard let entity = plan.entity(columns[ColumnPlan.entityPosition].int64) else { return nil }
         let row = Row(
             shape: entity.shape,
-            key: statement.int64(ColumnPlan.keyPosition),
-            version: statement.int64(ColumnPlan.versionPosition) &+ offset,
+            key: columns[ColumnPlan.keyPosition].int64,
+            version: columns[ColumnPlan.versionPosition].int64 &+ offset,
             stamp: stamp
         )
         let target = row.unsafe
         // The null bits of the first slots are collected here, and written once.
         var nulls = UInt32.max
         for column in entity.columns {
-            let position = Int(column.position)
+            let value = columns[Int(column.position)]
             let word = Int(column.word)
             // Only a value that reads as zero may be null, so most values need no check for null.
             switch column.kind {
             case .int:
-                let integer = statement.int64(position)
-                if integer == 0, statement[position].isNull { continue }
+                let integer = value.int64
+                if integer == 0, value.isNull { continue }
                 target.words[word] = UInt64(bitPattern: integer)
             case .double:
-                let double = statement.double(position)
-                if double == 0, statement[position].isNull { continue }
+                let double = value.double
+                if double == 0, value.isNull { continue }
                 target.words[word] = double.bitPattern
             case .string:
-                guard let string = statement[position].optionalString else { continue }
+                guard let string = value.optionalString else { continue }
                 target.pointer(String.self, word).initialize(to: string)
             case .reference:
-                let key = statement.int64(position)
-                if key == 0, statement[position].isNull { continue }
+                let key = value.int64
+                if key == 0, value.isNull { continue }
                 target.words[word] = UInt64(bitPattern: key)
                 var number = Int(column.destinationNumber)
                 if column.entityPosition >= 0 {
-                    number = queries.modelNumber(statement.int64(Int(column.entityPosition)), number)
+                    number = queries.modelNumber(columns[Int(column.entityPosition)].int64, number)
                 }
                 target.words[word + 1] = UInt64(truncatingIfNeeded: number)
             case .data, .uuid, .decimal:
-                let value = statement[position]
                 guard !value.isNull, try Self.readBytes(value, of: column, into: target, queries: queries) else {
                     continue
                 }
@@ -89,6 +93,31 @@ final class RowShape: Sendable {
         }
         target.header.pointee.nulls = nulls
         return row
+    }
+
+    /// The row that need not be made from the current row of a statement, because there is one of the same version.
+    ///
+    /// - Parameters:
+    ///   - statement: A statement that selects the columns of the plan first.
+    ///   - stamp: The time of reading.
+    ///   - offset: The number that is added to the version, see ``RowVersion``.
+    ///   - known: The rows that there are.
+    /// - Returns: The row; `nil` if it has to be made.
+    @inline(__always)
+    func knownRow(
+        _ statement: borrowing Statement,
+        stamp: UInt32,
+        offset: Int64,
+        _ known: inout KnownRows?
+    ) -> Row? {
+        let columns = statement.columns
+        guard let entity = plan.entity(columns[ColumnPlan.entityPosition].int64) else { return nil }
+        return known?.row(
+            columns[ColumnPlan.keyPosition].int64,
+            version: columns[ColumnPlan.versionPosition].int64 &+ offset,
+            entity.shape.layout,
+            stamp: stamp
+        )
     }
 
     /// Reads a value of the rarer kinds; returns `false` if it is missing.
@@ -102,7 +131,7 @@ final class RowShape: Sendable {
         let word = Int(column.word)
         switch column.kind {
         case .uuid:
-            guard let uuid = value.uuid ?? UUID(uuidString: value.string) else { return false }
+            guard let uuid = uuid(value) else { return false }
             target.pointer(UUID.self, word).initialize(to: uuid)
         case .decimal:
             guard let decimal = StoredDecimal.read(value) else { return false }
@@ -113,4 +142,6 @@ final class RowShape: Sendable {
         }
         return true
     }
+
+    static func uuid(_ value: Value) -> UUID? { value.uuid ?? UUID(uuidString: value.string) }
 }

@@ -32,8 +32,8 @@ struct SQLDebug: Sendable {
 
     /// The log that was requested when the process was started; `nil` for none.
     static let ofProcess: SQLDebug? = {
-        let process = ProcessInfo.processInfo
-        guard let level = level(arguments: process.arguments, environment: process.environment) else { return nil }
+        let arguments = ProcessInfo.processInfo.arguments
+        guard let level = level(arguments: arguments, environment: EnvironmentVariable.only(key)) else { return nil }
         return SQLDebug(level: level, sink: writeToStandardError)
     }()
 

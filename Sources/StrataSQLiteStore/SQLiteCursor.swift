@@ -13,7 +13,7 @@ final class SQLiteCursor: RowCursor {
     private let plan: FetchPlan
     private var isAtEnd = false
     // They are destroyed in this order: a statement must not outlive its lease.
-    private let statement: RowStatement
+    private var statement: RowStatement
     private let lease: PinnedSnapshotLease
     private let files: RetiredFiles.Hold
 
@@ -47,6 +47,17 @@ final class SQLiteCursor: RowCursor {
 
     func next(_ count: Int) throws -> [Row] {
         try plan.evaluating { try piece(count) }
+    }
+
+    func nextPacked(_ count: Int) throws -> [PackedRow]? {
+        guard let slotCount = statement.packedSlotCount else { return nil }
+        return try plan.evaluating {
+            try SQLiteBoundary.run(.reading, at: file.url) {
+                var packer = RowPacker(slotCount: slotCount)
+                while packer.count < count, !isAtEnd { isAtEnd = try !statement.next(into: &packer) }
+                return packer.takeRows()
+            }
+        }
     }
 
     private func piece(_ count: Int) throws -> [Row] {

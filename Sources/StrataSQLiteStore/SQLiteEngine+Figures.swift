@@ -91,7 +91,8 @@ extension SQLiteEngine {
 extension ExplainedStatement {
     /// Reads the names of indexes and scanned tables in SQLite's plan.
     ///
-    /// Its lines have the forms `SEARCH t0 USING INDEX name (column=?)` and `SCAN t0`.
+    /// Its lines have the forms `SEARCH t0 USING INDEX name (column=?)` and `SCAN t0`. `SEARCH t0` alone is a scan that
+    /// ends at the first row that matches.
     fileprivate init(sql: String, sqliteSteps plan: [String]) {
         var indexes: [String] = []
         var scanned: [String] = []
@@ -100,7 +101,9 @@ extension ExplainedStatement {
             if let place = words.firstIndex(of: "INDEX"), words.indices.contains(place + 1) {
                 let name = words[place + 1]
                 if !indexes.contains(name) { indexes.append(name) }
-            } else if words.first == "SCAN", words.count > 1, !step.contains(" VIRTUAL TABLE ") {
+            } else if words.first == "SCAN" && words.count > 1 || words.first == "SEARCH" && words.count == 2,
+                !step.contains(" VIRTUAL TABLE ")
+            {
                 scanned.append(Self.table(of: words[1], in: sql) ?? words[1])
             }
         }

@@ -80,7 +80,7 @@ final class LockingSQLiteTransaction: LockingTransaction, SQLiteSource, @uncheck
                 isOver = true
                 do {
                     try lease.commit {
-                        engine.noteCommit(of: written)
+                        engine.noteCommit(of: written, to: file)
                         didCommit(written.result)
                     }
                 } catch {

@@ -289,6 +289,8 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
 
     package var versionForm: RowVersion.Form { .offset }
 
+    package var placesUnreadMembers: Bool { true }
+
     /// Reads the file as it is at the time of the question.
     var reading: SQLiteReading {
         get throws { SQLiteReading(try openFile()) }
@@ -362,7 +364,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
             guard written.conflicts.isEmpty else { return written.conflicts }
             do {
                 try lease.commit {
-                    noteCommit(of: written)
+                    noteCommit(of: written, to: file)
                     didCommit(written.result)
                 }
             } catch {
@@ -402,6 +404,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         let conflicts: [StoreConflict]
         let result: StoreSaveResult
         let files: FileChanges
+        fileprivate let lastMembers: [LastMembers.Place: LastMembers.Entry?]
         fileprivate let hasMetadata: Bool
     }
 
@@ -427,6 +430,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
                 conflicts: conflicts,
                 result: result,
                 files: transaction.files,
+                lastMembers: transaction.lastMembers,
                 hasMetadata: hasMetadata
             )
         } catch {
@@ -436,8 +440,9 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         }
     }
 
-    /// Notes the history transaction of a save as this engine's own, as part of its commit.
-    func noteCommit(of written: WrittenSave) {
+    /// Notes what a save has written, as part of its commit: its transaction of the history is this engine's own.
+    func noteCommit(of written: WrittenSave, to file: OpenSQLiteStore) {
+        if !written.lastMembers.isEmpty { file.lastMembers.keep(written.lastMembers) }
         if let number = written.result.historyNumber { addOwnTransaction(number) }
     }
 

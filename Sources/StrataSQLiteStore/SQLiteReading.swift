@@ -15,6 +15,10 @@ protocol SQLiteSource: RowSource {
 
 extension SQLiteSource {
     package func rows(for plan: FetchPlan) throws -> [Row] {
+        let reading = try reading
+        var plan = plan
+        // Without a write-ahead log it is not noticed that another program has changed rows without a new version.
+        if !reading.file.pool.isWriteAheadLogged { plan.known = nil }
         let rows =
             try reading.fetch(plan) {
                 try $0.count(of: plan, for: $1, on: $2)
@@ -58,6 +62,16 @@ extension SQLiteSource {
             } ?? FetchedValues(width: plan.columns.count)
         OperationTally.current?.pointee.rows += values.count
         return values
+    }
+
+    package func values(for plan: DictionaryPlan, to receiver: some FetchedValueReceiver) throws {
+        let count =
+            try reading.fetch(plan.rows) {
+                try $0.count(of: plan, for: $1, on: $2)
+            } answer: {
+                try $0.values(of: plan, for: $1, on: $2, to: receiver)
+            } ?? 0
+        OperationTally.current?.pointee.rows += count
     }
 
     package func count(for plan: DictionaryPlan) throws -> Int {

@@ -88,6 +88,9 @@ extension SaveTransaction {
         guard let wanted = change.order, let (relationship, owner) = mapping.place(change, storedKey),
             let positions = MemberPositions(relationship, mapping.dialect.naming)
         else { return }
+        if change.isUnread {
+            return try append(wanted.compactMap { storedKey($0.key) }, to: change.owner, owner, positions)
+        }
         // Most lists only grow. Then the other members, which may be many, are not looked at.
         if let (members, last) = change.appended, let lastKey = storedKey(last.key),
             let place = try position(of: lastKey, positions, owner)
@@ -99,6 +102,46 @@ extension SaveTransaction {
         let current = try currentPositions(positions, owner)
         let assigned = OrderKeys.assign(wanted.compactMap { storedKey($0.key) }, among: current)
         try write(assigned, in: positions, of: owner)
+    }
+
+    /// Gives new members positions after those of all others, which the context has not read.
+    ///
+    /// If this process knows the last of the others, then the others, which may be many, are not looked at.
+    private func append(
+        _ new: [Int64],
+        to reference: ObjectReference,
+        _ owner: Int64,
+        _ positions: MemberPositions
+    ) throws {
+        guard let newest = new.last else { return }
+        let place = LastMembers.Place(owner: owner, positions: positions)
+        // The version of an owner advances with each change of its members.
+        let version = baseVersion(of: reference)
+        let last = version.flatMap { file.lastMembers.last(at: place, ownerVersion: $0, epoch) }
+        if let last, let position = try position(of: last, positions, owner) {
+            try write(OrderKeys.append(new, after: position), in: positions, of: owner)
+        } else {
+            let current = try currentPositions(positions, owner)
+            let isNew = Set(new)
+            let others = current.filter { !isNew.contains($0.key) }.sorted { first, second in
+                (first.value ?? .max, first.key) < (second.value ?? .max, second.key)
+            }
+            try write(OrderKeys.assign(others.map(\.key) + new, among: current), in: positions, of: owner)
+        }
+        unplaced.placed(new.count, of: owner, positions)
+        guard let version else { return }
+        lastMembers[place] = LastMembers.Entry(member: newest, ownerVersion: version + 1, epoch: epoch)
+    }
+
+    /// The version that the save expects the row of an owner to have; `nil` if the save does not change the row.
+    private func baseVersion(of owner: ObjectReference) -> Int64? {
+        if updatedVersions.isEmpty {
+            for update in changes.updated {
+                let name = RowName(root: update.row.layout.rootNumber, key: update.row.key)
+                updatedVersions[name] = update.baseVersion &- offset
+            }
+        }
+        return updatedVersions[RowName(root: mapping.schema.entities[owner.entity - 1].rootNumber, key: owner.key)]
     }
 
     /// The position of a member; `nil` if it has none, or is no member any more.
@@ -156,6 +199,8 @@ extension SaveTransaction {
             while try statement.step() { rows.append(statement[0].int64) }
         }
         guard !rows.isEmpty else { return }
+        // The version of the owner need not advance for these members.
+        lastMembers[LastMembers.Place(owner: owner, positions: positions)] = .some(nil)
         var position = try lastPosition(positions, of: owner).map { $0 + OrderKeys.step } ?? OrderKeys.first
         let statement = try connection.statement(SQL("UPDATE \(table) SET \(order) = ? WHERE rowid = ?"))
         for row in rows {

@@ -29,6 +29,15 @@ final class SaveTransaction {
     var inexact: Set<TriggerReports.Entry> = []
     /// Owners in ordered relationships with members that may have no position yet.
     var unplaced = UnplacedOwners()
+    /// The last members of ordered relationships after this save, `nil` where they are not known any more; known to
+    /// others once it is committed.
+    var lastMembers: [LastMembers.Place: LastMembers.Entry?] = [:]
+    /// The expected versions of the rows that are updated, made at the first use.
+    var updatedVersions: [RowName: Int64] = [:]
+    /// The number of commits by other programs that the save sees, or more.
+    ///
+    /// The transaction has the write lock, so there are no others until its end.
+    private(set) lazy var epoch = file.pool.commitsOfOthers &+ UInt64(file.modelGuard.restorationCount)
     /// Writes that met a unique value that is in use.
     var putOff: [PutOffWrite] = []
     /// Writes that found another version of their row.

@@ -113,6 +113,8 @@ extension NSManagedObjectContext {
             case .access(let read): return try readRow(key, layout, store, read)
             }
         }
+        // No row is fresh enough then.
+        if stalenessInterval == 0 { return try readRow(key, layout, store, store.cache.beginFreshRead()) }
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
         if cached == nil, let prefetched, store.isOpen,
@@ -120,7 +122,7 @@ extension NSManagedObjectContext {
         {
             return prefetched
         }
-        return try readRow(key, layout, store, store.cache.beginAccess())
+        return try readRow(key, layout, store, store.cache.beginAccess(), renewing: prefetched != nil)
     }
 
     /// Reads a row from the store, and ends the read.
@@ -128,11 +130,12 @@ extension NSManagedObjectContext {
         _ key: Int64,
         _ layout: EntityLayout,
         _ store: OpenStore,
-        _ read: RowCache.Access
+        _ read: RowCache.Access,
+        renewing: Bool = false
     ) throws -> Row? {
         var row: Row?
         do {
-            try willRead(StoreRead(.row, layout, key: key))
+            try willRead(StoreRead(.row, layout, key: key, renewsRow: renewing))
             // The read enters the context's scope, so that a custom store knows which context asks.
             row = try measuredRead(of: layout, rows: { $0 == nil ? 0 : 1 }) {
                 try store.reading { try $0.row(forKey: key, in: layout) }

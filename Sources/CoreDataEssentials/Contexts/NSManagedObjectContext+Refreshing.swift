@@ -38,6 +38,7 @@ extension NSManagedObjectContext {
             object.discardChanges()
             if wasInserted {
                 if wasAnnounced { addToEvent(object, as: .eventDeleted) }
+                object.forgetTemporaryURI()
                 unregister(object)
             } else {
                 // The object was changed although its values could not be read.
@@ -47,6 +48,7 @@ extension NSManagedObjectContext {
             }
         }
         changeTracker.endChecks()
+        discardedSides.forget()
         failedReads.removeAll()
         endEvent(isMerge: false)
     }
@@ -60,6 +62,7 @@ extension NSManagedObjectContext {
         let hadObjects = !identityMap.isEmpty
         changeTracker.forgetAll()
         lastOrderedSet = nil
+        discardedSides.forget()
         failedReads.removeAll()
         notifyStoresOfReset()
         upward?.forgetAll()
@@ -90,6 +93,7 @@ extension NSManagedObject {
 
     /// Ends the object's life after a reset: the object loses its changes and its relationships.
     fileprivate func invalidate() {
+        if flags.contains(.inserted) { forgetTemporaryURI() }
         leaveContext()
         flags = [.detached, .gone, .fault]
         current = nil

@@ -19,10 +19,11 @@ import Synchronization
 /// ```
 ///
 /// A context is confined to its queue: use its members only inside ``perform(_:)``, `performAndWait(_:)` or
-/// ``perform(schedule:_:)`` of this context. The exceptions are those three methods, ``fetch(_:progress:)`` and
-/// ``rows(for:batchSize:)``, and the properties ``concurrencyType``, ``name``, ``parent``,
-/// ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A context of the main queue may also be used
-/// directly on that queue. Making or dropping a context costs some microseconds and no thread.
+/// ``perform(schedule:_:)`` of this context. The exceptions are those three methods and their forms that retry or lock,
+/// the methods ``fetch(_:progress:)``, ``rows(for:batchSize:)`` and `results(for:)`, and the properties
+/// ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A
+/// context of the main queue may also be used directly on that queue. Making or dropping a context costs some
+/// microseconds and no thread.
 open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // @unchecked Sendable: stored state is touched only inside the context's scope, and only one thread at a time is
     // in it. State that may be read elsewhere is constant or behind `shared`.
@@ -61,7 +62,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The version of the stores that the context sees: the newest, or the one that it is pinned to.
     @exclusivity(unchecked) final var pinnedVersion = PinnedVersion()
     /// The coordinator, for code inside the scope; unlike ``persistentStoreCoordinator`` it takes no lock.
-    package final var coordinator: NSPersistentStoreCoordinator? {
+    @exclusivity(unchecked) package final var coordinator: NSPersistentStoreCoordinator? {
         didSet { instrumentation = coordinator.map { Unmanaged.passUnretained($0.instrumentation) } }
     }
     /// The coordinator's instrumentation, which lives as long as the coordinator.
@@ -69,7 +70,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// It is unmanaged, so that frequent use counts no references.
     final private(set) var instrumentation: Unmanaged<Instrumentation>?
     /// The block that runs and may lock rows; `nil` if it may not.
-    package final var lockingBlock: (any LockingBlock)?
+    @exclusivity(unchecked) package final var lockingBlock: (any LockingBlock)?
     /// The watch of the reads of the block that runs; `nil` if it is not watched.
     @exclusivity(unchecked) package final var blockWatch: (any ReadWatch)?
     /// The property that is being read, while a block is watched.
@@ -90,8 +91,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The changes to be saved, and the changes of the current event.
     // Unchecked for the same reason as `identityMap`: each change of an object enters it.
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
+    /// The relationship changes of which a refresh has discarded one side.
+    final var discardedSides = DiscardedSides()
     /// The reads that have failed.
-    final var failedReads = FailedReads()
+    @exclusivity(unchecked) final var failedReads = FailedReads()
     /// The set of an ordered relationship that was made last, until the block ends.
     ///
     /// It has all members. A loop that asks for it again and again would make it anew each time.
@@ -101,7 +104,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The progress of the current save.
     final var saving = SaveState()
     /// Stops the fetch that an asynchronous request makes on this queue after other saves have kept overtaking it.
-    final var fetchControl: FetchControl?
+    @exclusivity(unchecked) final var fetchControl: FetchControl?
     /// The changes from elsewhere that this context has not merged yet.
     final let inbox = MergeInbox()
     /// The observers of the results of fetches in this context.
@@ -232,7 +235,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// ```swift
     /// context.userInfo["request"] = "GET /venues"
     /// ```
-    public let userInfo = NSMutableDictionary()
+    public final var userInfo: NSMutableDictionary {
+        madeUserInfo.load() ?? madeUserInfo.storeIfNil(NSMutableDictionary())
+    }
+    /// The dictionary of the program; made when it is first asked for, as most contexts of servers have none.
+    private let madeUserInfo = OnceReference<NSMutableDictionary>()
 
     /// A label for messages and the history.
     ///
@@ -362,11 +369,15 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     deinit {
         changeTracker.forgetAll()
         notifyStoresOfReset()
-        for table in identityMap.tables {
-            // Only an object that other code still holds can be asked for its ID, and it cannot make the ID without
-            // us.
-            table?.forEachHeldElsewhere { $0.knowID(from: self) }
-            table?.forEach { $0.outliveContext() }
+        for case let table? in identityMap.tables {
+            // All objects of a table are in one store. It makes the ID of an object that other code still holds, if the
+            // object is ever asked for it.
+            var store: OpenStore?
+            table.forEachHeldElsewhere { object in
+                if store == nil { store = openStore(at: object.storeIndex) }
+                if let store { object.rememberStore(store) } else { object.knowID(from: self) }
+            }
+            table.forEach { $0.outliveContext() }
         }
         identityMap.temporaryObjects.forEach { $0.outliveContext() }
         LiveContexts.leave(self)
@@ -551,12 +562,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// store whether that save was committed. If it was, its changes count as saved, the notifications of a save are
     /// posted for them, and they are not stored a second time.
     ///
-    /// See <doc:Saving>.
+    /// Call it inside the context's scope. See <doc:Saving>.
+    ///
     /// ```swift
     /// venue.price += 1
     /// if context.hasChanges { try context.save() }
     /// ```
     ///
+    /// - Complexity: O(*n*), where *n* is the number of changed objects and their changed relationships.
     /// - Throws: Validation errors (1550–1699; several in 1560). If the merge policy throws conflicts (for a child: the
     ///   ``parentConflictPolicy``), `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors
     ///   of the store (134000–134999). `persistentStoreTimeout` (134090) is the one for other writers that keep the
@@ -605,7 +618,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// Inserts an object: the next save stores it.
     ///
-    /// If the object is to be deleted, then inserting it takes the deletion back.
+    /// If the object is to be deleted, then inserting it takes the deletion back. Delete rules that had removed it from
+    /// relationships are taken back too, but not those that had deleted other objects.
+    ///
+    /// The objects without a context that its relationships lead to, directly or through others, are inserted with it.
     ///
     /// ```swift
     /// let venue = Venue(entity: entity, insertInto: nil)
@@ -613,6 +629,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// ```
     ///
     /// - Parameter object: An object that was made without a context, of an entity of this context's model.
+    /// - Complexity: O(number of objects that are inserted), or of related objects if a deletion is taken back.
     open func insert(_ object: NSManagedObject) {
         assertCurrent(#function)
         insertObject(object)
@@ -690,6 +707,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// If the store cannot be read, then an object with changes keeps its values. The error goes to the coordinator's
     /// ``NSPersistentStoreCoordinator/unreportableErrorHandler``. A later save still finds a conflict.
+    ///
+    /// A refresh that drops changes drops one side of changed relationships. The objects at the other ends keep their
+    /// changes until the next save, which first makes both sides agree: see <doc:Differences>.
     ///
     /// ```swift
     /// context.refresh(venue, mergeChanges: true)  // the newest values, with unsaved changes on top

@@ -33,7 +33,10 @@ struct ObjectRefresh {
         }
         guard !keepsChanges || !object.hasChanges else { return keepChanges() }
         object.noteValues()
-        if object.hasChanges { object.discardChanges() }
+        if object.hasChanges {
+            context.discardedSides.note(object, in: context)
+            object.discardChanges()
+        }
         if !context.failedReads.isEmpty { context.failedReads.forgetWrites(to: object) }
         object.turnIntoFault()
         context.addRefreshed(object)
@@ -77,7 +80,7 @@ struct ObjectRefresh {
 
     /// Turns an unsaved object into a fault without a row.
     ///
-    /// A save drops the relationships that lead to it, as it does for any object that is in no store.
+    /// The next save drops the relationships that lead to it (``DiscardedSides``).
     private func dropUnsaved() {
         guard object.isInserted else {
             if !object.isUpdated { object.turnIntoFault() }
@@ -85,6 +88,7 @@ struct ObjectRefresh {
         }
         begin()
         let wasAnnounced = !object.flags.contains(.eventInserted)
+        context.discardedSides.note(object, in: context)
         object.discardChanges()
         object.turnIntoFault()
         context.addToEvent(object, as: wasAnnounced ? .eventDeleted : .eventRefreshed)

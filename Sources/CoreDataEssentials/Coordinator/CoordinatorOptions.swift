@@ -16,6 +16,8 @@ public let NSSQLiteManualVacuumOption = "NSSQLiteManualVacuumOption"
 /// process it waited for. If a save fails in this way, then its context stays as it was before.
 public let NSPersistentStoreTimeoutOption = "NSPersistentStoreTimeoutOption"
 /// Option: the maximum number of connections that read at the same time.
+///
+/// Default 8. A read that finds none free waits until the store's time-out, and then throws 134090.
 public let NSPersistentStoreConnectionPoolMaxSizeKey = "NSPersistentStoreConnectionPoolMaxSize"
 /// Option: a Boolean; the store is opened even if its version hashes do not fit the model.
 ///
@@ -33,10 +35,12 @@ public let NSMigratePersistentStoresAutomaticallyOption = "NSMigratePersistentSt
 /// ``NSMigratePersistentStoresAutomaticallyOption`` is true too. The old version of the model need not be present: the
 /// store keeps a copy.
 public let NSInferMappingModelAutomaticallyOption = "NSInferMappingModelAutomaticallyOption"
-/// Option: a Boolean, or a dictionary as in Apple's framework; a SQLite store records the changes that are saved.
+/// Option: a Boolean, or a dictionary as in Apple's framework; a SQLite or PostgreSQL store records the changes that are
+/// saved.
 ///
-/// See ``NSPersistentHistoryChangeRequest``. If a store has been opened with this option once, then it is read-only
-/// without the option, so that its history has no gap. The option has no effect on other stores.
+/// See ``NSPersistentHistoryChangeRequest``. If a SQLite store has been opened with this option once, then it is
+/// read-only without the option, so that its history has no gap. A PostgreSQL store goes on recording. The option has no
+/// effect on other stores.
 public let NSPersistentHistoryTrackingKey = "NSPersistentHistoryTrackingKey"
 /// Option for destroying a store: a Boolean; the file is removed even if it cannot be opened.
 public let NSPersistentStoreForceDestroyOption = "NSPersistentStoreForceDestroyOption"

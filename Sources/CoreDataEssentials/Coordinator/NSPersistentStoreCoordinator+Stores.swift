@@ -55,7 +55,8 @@ extension NSPersistentStoreCoordinator {
     ) throws -> NSPersistentStore {
         // A custom store may have no place, like a store in memory.
         let storeClass = StoreTypes.storeClass(storeType)
-        let needsURL = storeClass == SQLiteStore.self || storeClass == HigherTargets.all.binaryStoreClass
+        let builtIn = HigherTargets.all.storeClasses
+        let needsURL = storeClass == builtIn[NSSQLiteStoreType] || storeClass == builtIn[NSBinaryStoreType]
         guard let url = storeURL ?? (needsURL ? nil : URL(fileURLWithPath: "/dev/null")) else {
             throw CocoaError.described(
                 .persistentStoreOpen,

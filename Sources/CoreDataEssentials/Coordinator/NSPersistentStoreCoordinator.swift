@@ -241,10 +241,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Lets a context merge the saves of other contexts.
     func follow(_ context: NSManagedObjectContext, _ follows: Bool) {
-        state.withLock { state in
+        let held = state.withLock { state in
+            // A context must not end here, since its end takes the lock. So all are held until the lock is free.
+            let held = state.followers.compactMap(\.context)
             state.followers.removeAll { $0.context == nil || $0.context === context }
             if follows { state.followers.append(FollowerBox(context: context)) }
+            return held
         }
+        withExtendedLifetime(held) {}
     }
 
     /// The contexts that merge the saves of other contexts.
@@ -261,9 +265,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     /// Whether a live query or a context follows commits.
-    var isFollowed: Bool {
-        commits.hasSubscribers || state.withLock { $0.followers.contains { $0.context != nil } }
-    }
+    var isFollowed: Bool { commits.hasSubscribers || !followingContexts.isEmpty }
 
     /// Notifies the live queries, and the other contexts that follow, of the changes by a context's batch.
     func announce(batch message: ChangeMessage, from context: NSManagedObjectContext) {
@@ -285,7 +287,11 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// during the call. May be set and read on any thread.
     public var unreportableErrorHandler: (@Sendable (any Error, String) -> Void)? {
         get { state.withLock { $0.errorHandler } }
-        set { state.withLock { $0.errorHandler = newValue } }
+        set {
+            // An object that only the former handler holds ends after the lock: its end may be code of the program.
+            var handler = newValue
+            state.withLock { swap(&$0.errorHandler, &handler) }
+        }
     }
 
     package func report(_ error: any Error, _ doing: String) {
@@ -404,25 +410,25 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Parameter uri: The text of a result of ``NSManagedObjectID/uriRepresentation()``.
     /// - Returns: The result of ``managedObjectID(forURIRepresentation:)``.
     open func managedObjectID(for uri: String) -> NSManagedObjectID? {
-        guard uri.hasPrefix("x-coredata://") else { return nil }
-        let parts = uri.dropFirst("x-coredata://".count).split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 3, let kind = parts[2].first else { return nil }
-        let name = parts[1].removingPercentEncoding ?? String(parts[1])
-        guard let entity = frozenModel.entitiesByName[name] else { return nil }
-        if kind == "t" {
-            guard let uuid = UUID(uuidString: String(parts[2].dropFirst())) else { return nil }
+        guard let parts = ObjectURI(uri) else { return nil }
+        guard let entity = frozenModel.entitiesByName[parts.entityName] else { return nil }
+        if parts.isTemporary {
+            guard let uuid = UUID(uuidString: String(parts.key)) else { return nil }
             return TemporaryIDs.id(uuid: uuid)
         }
-        guard kind == "p", let store = namedStore(parts[0]), store.entityNumbers.contains(entity.entityNumber),
-            let key = store.key(fromURIText: parts[2].dropFirst(), of: entity.layout)
+        guard let store = namedStore(parts.store), store.entityNumbers.contains(entity.entityNumber),
+            let key = store.key(fromURIText: parts.key, of: entity.layout)
         else { return nil }
         return store.latest.ids.id(key: key, layout: entity.layout, store: store.latest)
     }
 
     /// The open store with a UUID, or else a store with that UUID that was migrated.
     private func namedStore(_ uuid: Substring) -> OpenStore? {
-        if let open = openStores.first(where: { $0.store.identifier == uuid }) { return open }
-        return state.withLock { $0.replaced }.last { $0.store.identifier == uuid && $0.latest.isOpen }
+        func isNamed(_ entry: OpenStore) -> Bool {
+            entry.store.identifier.map { $0.utf8.elementsEqual(uuid.utf8) } ?? false
+        }
+        if let open = openStores.first(where: isNamed) { return open }
+        return state.withLock { $0.replaced }.last { isNamed($0) && $0.latest.isOpen }
     }
 }
 

@@ -62,6 +62,39 @@ package final class OpenStore: Sendable {
         seenCommitsOfOthers.store(commits, ordering: .releasing)
     }
 
+    /// Reads the rows of a fetch, and offers them to the cache.
+    ///
+    /// Rows that the cache has in the version that the store has are not made anew.
+    ///
+    /// - Parameters:
+    ///   - plan: The fetch, as asked of this store.
+    ///   - read: The read, before which ``forgetRowsOverwrittenByOthers()`` was called.
+    /// - Returns: The rows, each the newer one of the read and the cached row.
+    /// - Throws: Errors of the store.
+    func rows(for plan: FetchPlan, by read: RowCache.Access) throws -> [Row] {
+        let root = plan.layout.rootNumber
+        var plan = plan
+        let known = KnownRows(cache, root: root)
+        plan.known = known
+        let commits = seenCommitsOfOthers.load(ordering: .acquiring)
+        let position = plan.control?.position
+        var rows = try reader.rows(for: plan)
+        if known?.wasUsed == true, hasCommitsOfOthers(since: commits), !cache.hasKept(rows, root: root, since: read) {
+            // Another program may have changed rows without giving them a new version.
+            plan.known = nil
+            if let position { plan.control?.goBack(to: position) }
+            rows = try reader.rows(for: plan)
+        }
+        offer(&rows, root: root, read: read)
+        return rows
+    }
+
+    /// Whether others have committed since a number of their commits was seen; if so, the overwritten rows are forgotten.
+    private func hasCommitsOfOthers(since commits: UInt64) -> Bool {
+        forgetRowsOverwrittenByOthers()
+        return seenCommitsOfOthers.load(ordering: .acquiring) != commits
+    }
+
     /// Offers the cache the rows of a read; each row is replaced in place by the row that won.
     @inline(__always)
     func offer(_ rows: inout [Row], root: Int, read: RowCache.Access) {

@@ -1,6 +1,5 @@
 import Foundation
 import StrataRows
-import StrataSQLiteStore
 
 /// Copies all rows and relationships of one store into another, empty one.
 ///
@@ -51,11 +50,9 @@ struct StoreCopier {
 
     /// Copies the keys that an application has added to the source's metadata into the target.
     func copyMetadata() throws {
-        var metadata = source.store.metadata ?? [:]
-        for key in target.store.metadata.keys { metadata[key] = nil }
+        var metadata = (source.store as? any EngineStore)?.copiedMetadata ?? source.store.metadata ?? [:]
         // Some keys, and the history if there is one, belong to the copy.
-        metadata[StoreMetadata.historyBaselineKey] = nil
-        metadata[StoreMetadata.restorationKey] = nil
+        for key in target.store.metadata.keys { metadata[key] = nil }
         guard !metadata.isEmpty else { return }
         target.store.metadata = target.store.metadata.merging(metadata) { own, _ in own }
         try target.store.saveMetadata()
@@ -123,7 +120,7 @@ struct StoreCopier {
         }
         changes.keptKeys = lastKeys
         // This comes after all reads, because these may have discovered a restoration.
-        if let old = source.rows as? SQLiteEngine, let new = target.rows as? SQLiteEngine { try new.goOn(from: old) }
+        try (target.store as? any EngineStore)?.continueVersions(of: source.store)
         let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
             throw CocoaError.described(
@@ -135,7 +132,7 @@ struct StoreCopier {
             ).marked(.data)
         }
         // The target's metadata says where its history begins.
-        (target.store as? SQLiteStore)?.copyMetadataFromEngine()
+        (target.store as? any EngineStore)?.copyMetadataFromEngine()
         return changes.inserted.map { ChangeMessage.Change(key: $0.key, layout: $0.layout, store: target) }
     }
 }

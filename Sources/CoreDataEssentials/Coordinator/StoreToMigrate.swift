@@ -1,5 +1,5 @@
 import Foundation
-import StrataSQLiteStore
+import StrataLocks
 
 /// A store that is being added, and was written with another version of the model.
 package struct StoreToMigrate {
@@ -35,5 +35,5 @@ package struct StoreToMigrate {
     package static let mostAttempts = 3
 
     /// Whether tests have switched off that migrations look for others.
-    package static var ignoresOthers: Bool { SQLiteEngine.ignoresOthers }
+    package static var ignoresOthers: Bool { FaultGuard.migrationCheck.isOff }
 }

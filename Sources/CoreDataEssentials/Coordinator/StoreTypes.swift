@@ -10,12 +10,7 @@ package enum StoreTypes {
     /// The store class of a type: a registered one, or else a built-in one.
     package static func storeClass(_ type: String) -> NSPersistentStore.Type? {
         if let found = registered.withLock({ $0[type] }) { return found }
-        switch type {
-        case NSSQLiteStoreType: return SQLiteStore.self
-        case NSInMemoryStoreType: return InMemoryStore.self
-        case NSBinaryStoreType: return HigherTargets.all.binaryStoreClass
-        default: return nil
-        }
+        return HigherTargets.all.storeClasses[type]
     }
 
     /// The store class of a type whose stores can be destroyed and replaced as a whole.
@@ -44,9 +39,7 @@ package enum StoreTypes {
     }
 
     static var all: [String: NSValue] {
-        let known = registered.withLock { Set($0.keys) }.union([
-            NSSQLiteStoreType, NSInMemoryStoreType, NSBinaryStoreType,
-        ])
+        let known = registered.withLock { Set($0.keys) }.union(HigherTargets.all.storeClasses.keys)
         return Dictionary(uniqueKeysWithValues: known.map { ($0, NSValue()) })
     }
 }

@@ -33,13 +33,16 @@ package struct StoreRead {
     package let key: Int64?
     /// The predicate of a fetch.
     package let predicate: NSPredicate?
+    /// Whether a fetch has brought the row before, and others may have changed it since.
+    package let renewsRow: Bool
 
     package init(
         _ kind: Kind,
         _ layout: EntityLayout,
         relationship: String? = nil,
         key: Int64? = nil,
-        predicate: NSPredicate? = nil
+        predicate: NSPredicate? = nil,
+        renewsRow: Bool = false
     ) {
         self.kind = kind
         entity = layout.name
@@ -47,6 +50,7 @@ package struct StoreRead {
         self.relationship = relationship
         self.key = key
         self.predicate = predicate
+        self.renewsRow = renewsRow
     }
 
     /// A fetch whose entity is known by the request only.
@@ -57,6 +61,7 @@ package struct StoreRead {
         relationship = nil
         key = nil
         predicate = specification.predicate
+        renewsRow = false
     }
 }
 

@@ -142,10 +142,31 @@ enum ModelEquality {
         _ left: NSFetchRequest<NSFetchRequestResult>,
         _ right: NSFetchRequest<NSFetchRequestResult>
     ) -> Bool {
-        left.entityName == right.entityName && areEqualPredicates(left.predicate, right.predicate)
-            && left.sortDescriptors == right.sortDescriptors && left.fetchLimit == right.fetchLimit
-            && left.fetchOffset == right.fetchOffset && left.resultType == right.resultType
-            && left.includesSubentities == right.includesSubentities && left.fetchBatchSize == right.fetchBatchSize
-            && left.returnsDistinctResults == right.returnsDistinctResults
+        guard left.entityName == right.entityName, areEqualPredicates(left.predicate, right.predicate),
+            left.sortDescriptors == right.sortDescriptors, left.fetchLimit == right.fetchLimit,
+            left.fetchOffset == right.fetchOffset, left.fetchBatchSize == right.fetchBatchSize,
+            left.resultType == right.resultType, left.returnsDistinctResults == right.returnsDistinctResults
+        else { return false }
+        guard left.includesSubentities == right.includesSubentities,
+            left.includesPropertyValues == right.includesPropertyValues,
+            left.includesPendingChanges == right.includesPendingChanges,
+            left.returnsObjectsAsFaults == right.returnsObjectsAsFaults,
+            left.shouldRefreshRefetchedObjects == right.shouldRefreshRefetchedObjects,
+            left.evaluationTimeLimit == right.evaluationTimeLimit,
+            left.relationshipKeyPathsForPrefetching ?? [] == right.relationshipKeyPathsForPrefetching ?? []
+        else { return false }
+        return areEqualPredicates(left.havingPredicate, right.havingPredicate)
+            && areEqualProperties(left.propertiesToFetch, right.propertiesToFetch)
+            && areEqualProperties(left.propertiesToGroupBy, right.propertiesToGroupBy)
+    }
+
+    /// Whether two lists have equal names or descriptions of properties, in the same order.
+    private static func areEqualProperties(_ left: [Any]?, _ right: [Any]?) -> Bool {
+        (left ?? []).elementsEqual(right ?? []) { mine, theirs in
+            guard let mine = mine as? NSPropertyDescription, let theirs = theirs as? NSPropertyDescription else {
+                return areEqualValues(mine, theirs)
+            }
+            return areEqual(mine, theirs)
+        }
     }
 }

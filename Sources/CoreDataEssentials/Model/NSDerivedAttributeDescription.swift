@@ -35,8 +35,18 @@ open class NSDerivedAttributeDescription: NSAttributeDescription, @unchecked Sen
 
     /// The text of the derivation for the version hash: `chat.serverId`, `count:(pages)`, `now()`.
     package var derivationText: String? {
-        (source ?? derivationExpression?.description).map(HashFormula.canonicalDerivation)
+        (source ?? describedDerivation.map(HashFormula.derivationWithColons)).map(HashFormula.canonicalDerivation)
     }
+
+    /// The text by which earlier versions of this framework hashed an expression that was made in code: `lowercase(name)`.
+    ///
+    /// `nil` if it is ``derivationText``.
+    package var formerDerivationText: String? {
+        guard source == nil, let text = describedDerivation.map(HashFormula.canonicalDerivation) else { return nil }
+        return text == derivationText ? nil : text
+    }
+
+    private var describedDerivation: String? { derivationExpression?.description }
 
     /// The text of the derivation for model files: `pages.@count` if ``derivationText`` is `count:(pages)`.
     package var writtenDerivation: String? {

@@ -3,7 +3,7 @@ import StrataPredicates
 
 /// The version hashes of descriptions; ``HashFormula`` describes the input of the hashes.
 package enum VersionHash {
-    /// The rule for hashing composite attributes.
+    /// The rule for hashing composite attributes, and derivations that were made in code.
     enum Rule {
         /// The rule of Apple's framework.
         case apple
@@ -16,7 +16,8 @@ package enum VersionHash {
     /// The hash of a property, from its name, whether it is optional, its modifier, and the facts of its kind.
     static func hash(of property: NSPropertyDescription, _ rule: Rule = .apple) -> Data {
         if let derived = property as? NSDerivedAttributeDescription {
-            return HashFormula.derived(derived.derivationText ?? "")
+            let former = rule == .former ? derived.formerDerivationText : nil
+            return HashFormula.derived(former ?? derived.derivationText ?? "")
         }
         let base = HashFormula.Base(
             name: property.name,
@@ -62,13 +63,17 @@ package enum VersionHash {
         return hashes.hash(of: entity)
     }
 
-    /// The hash of an entity with composite attributes by the former rule; `nil` for an entity without any.
+    /// The hash of an entity by the former rule; `nil` if it has neither composite attributes nor derivations by functions
+    /// that were made in code.
     ///
     /// Stores that were made under the former rule have this hash in their metadata, and can still be opened.
     package static func formerHash(of entity: NSEntityDescription) -> Data? {
-        guard entity.properties.contains(where: { $0 is NSCompositeAttributeDescription && $0.isPersistent }) else {
-            return nil
+        let hasFormerParts = entity.properties.contains { property in
+            guard property.isPersistent else { return false }
+            return property is NSCompositeAttributeDescription
+                || (property as? NSDerivedAttributeDescription)?.formerDerivationText != nil
         }
+        guard hasFormerParts else { return nil }
         var hashes = Entities(.former)
         return hashes.hash(of: entity)
     }

@@ -28,7 +28,7 @@ extension FrozenModel {
     }
 
     private func findEntity(for type: NSManagedObject.Type) -> NSEntityDescription? {
-        let full = String(reflecting: type)
+        let full = ManagedClasses.fullName(of: type)
         var matching = entities.filter { $0.managedObjectClassName == full }
         if matching.isEmpty {
             matching = entities.filter { ManagedClasses.matches($0.managedObjectClassName ?? "", type) }
@@ -87,7 +87,7 @@ extension NSPersistentStoreCoordinator {
             guard !entity.isAbstract, let trouble = entity.objectClass.trouble(with: entity) else { return nil }
             let type = entity.objectClass.type(of: entity)
             return
-                "For entity \(entity.name ?? "") \(trouble); as it is, its objects are of class \(String(reflecting: type))."
+                "For entity \(entity.name ?? "") \(trouble); as it is, its objects are of class \(ManagedClasses.fullName(of: type))."
         }
         guard !troubles.isEmpty else { return }
         let error = CocoaError.described(

@@ -43,7 +43,7 @@ extension WordValue {
         GlancedObject.glance(at: link) { object in
             guard let place = object.glancedPlace(property) else { return nil }
             let row = UnsafeRow(object.heldRow.unsafelyUnwrapped)
-            return row.isNull(place.index) ? nil : load(row, place.word)
+            return row.isNull(place.index) ? nil : load(row.words + place.word)
         }
     }
 
@@ -53,7 +53,7 @@ extension WordValue {
         GlancedObject.glance(at: link) { object -> Self?? in
             guard let place = object.glancedPlace(property) else { return nil }
             let row = UnsafeRow(object.heldRow.unsafelyUnwrapped)
-            return .some(row.isNull(place.index) ? nil : load(row, place.word))
+            return .some(row.isNull(place.index) ? nil : load(row.words + place.word))
         }
     }
 
@@ -96,6 +96,38 @@ extension GlancedObject {
         // The link may have been set anew before the glance was alone.
         guard let target = link._withUnsafeGuaranteedRef({ $0.hasLostRow ? nil : $0.target }) else { return nil }
         return target._withUnsafeGuaranteedRef { body($0) }
+    }
+}
+
+extension GlancedObject {
+    /// The object of a to-one relationship, as a glance finds it.
+    package enum Destination {
+        /// A block of the context's queue has to find out.
+        case unknown
+        case absent
+        case found(AnyObject)
+    }
+
+    /// Finds what stands for the object of a to-one relationship, if both objects are in memory.
+    ///
+    /// - Parameters:
+    ///   - link: The link to the owner of the relationship.
+    ///   - property: The relationship, without its type.
+    ///   - stand: Finds what stands for an object. It runs inside of the scope, is short, and runs no code of the program.
+    /// - Returns: The object, or `unknown` if a block has to find out.
+    package static func destination(
+        at link: Unmanaged<GlancedObject>,
+        _ property: borrowing AnyManagedProperty,
+        _ stand: (NSManagedObject) -> AnyObject?
+    ) -> Destination {
+        let found = glance(at: link) { object -> Destination? in
+            guard let place = object.glancedPlace(property), object.storeIndex >= 0 else { return nil }
+            let row = UnsafeRow(object.heldRow.unsafelyUnwrapped)
+            guard let reference = row.reference(place.index, at: place.word) else { return .absent }
+            let other = object.unmanagedContext?._withUnsafeGuaranteedRef { $0.knownObject(reference, near: object) }
+            return other.flatMap { stand($0) }.map { .found($0) }
+        }
+        return found ?? .unknown
     }
 }
 

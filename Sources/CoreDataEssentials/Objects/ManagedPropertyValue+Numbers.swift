@@ -16,7 +16,7 @@ extension Int16: WordValue {
     static var absent: Int16 { 0 }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Int16 { Int16(truncatingIfNeeded: row.words[word]) }
+    static func load(_ words: ValueWords) -> Int16 { Int16(truncatingIfNeeded: words.pointee) }
 
     @inline(__always)
     static func store(_ value: Int16, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -36,7 +36,7 @@ extension Int32: WordValue {
     static var absent: Int32 { 0 }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Int32 { Int32(truncatingIfNeeded: row.words[word]) }
+    static func load(_ words: ValueWords) -> Int32 { Int32(truncatingIfNeeded: words.pointee) }
 
     @inline(__always)
     static func store(_ value: Int32, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -56,7 +56,7 @@ extension Int64: WordValue {
     static var absent: Int64 { 0 }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Int64 { Int64(truncatingIfNeeded: row.words[word]) }
+    static func load(_ words: ValueWords) -> Int64 { Int64(truncatingIfNeeded: words.pointee) }
 
     @inline(__always)
     static func store(_ value: Int64, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -78,7 +78,7 @@ extension Int: WordValue {
     static var absent: Int { 0 }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Int { Int(truncatingIfNeeded: row.words[word]) }
+    static func load(_ words: ValueWords) -> Int { Int(truncatingIfNeeded: words.pointee) }
 
     @inline(__always)
     static func store(_ value: Int, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -100,7 +100,7 @@ extension Bool: WordValue {
     static var absent: Bool { false }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Bool { row.words[word] != 0 }
+    static func load(_ words: ValueWords) -> Bool { words.pointee != 0 }
 
     @inline(__always)
     static func store(_ value: Bool, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -120,7 +120,7 @@ extension Double: WordValue {
     static var absent: Double { 0 }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Double { Double(bitPattern: row.words[word]) }
+    static func load(_ words: ValueWords) -> Double { Double(bitPattern: words.pointee) }
 
     @inline(__always)
     static func store(_ value: Double, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -140,7 +140,7 @@ extension Float: WordValue {
     static var absent: Float { 0 }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Float { Float(Double(bitPattern: row.words[word])) }
+    static func load(_ words: ValueWords) -> Float { Float(Double(bitPattern: words.pointee)) }
 
     @inline(__always)
     static func store(_ value: Float, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {

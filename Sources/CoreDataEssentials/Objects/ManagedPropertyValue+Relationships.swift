@@ -68,10 +68,16 @@ extension NSManagedObject: ManagedScalar {
     private static func destination(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self? {
         let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.anyValue(forKey: property.name) as? Self }
-        guard let reference = object.readableWords(place.index).reference(place.index, at: place.word),
-            let context = object.unmanagedContext,
-            let found = context._withUnsafeGuaranteedRef({ $0.object(for: reference, near: object) })
-        else { return nil }
+        guard let reference = object.readableWords(place.index).reference(place.index, at: place.word) else {
+            return nil
+        }
+        let destination: NSManagedObject?
+        if let context = object.unmanagedContext {
+            destination = context._withUnsafeGuaranteedRef { $0.object(for: reference, near: object) }
+        } else {
+            destination = object.destination(reference)
+        }
+        guard let found = destination else { return nil }
         // Usually it is of exactly this class, which one comparison shows.
         if Swift.type(of: found) == Self.self { return unsafeDowncast(found, to: Self.self) }
         guard let value = found as? Self else {

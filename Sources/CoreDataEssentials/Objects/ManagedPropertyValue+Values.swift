@@ -15,7 +15,7 @@ extension String: WordValue {
     static var absent: String { "" }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> String { row.load(String.self, word) }
+    static func load(_ words: ValueWords) -> String { words.value(String.self) }
 
     @inline(__always)
     static func store(
@@ -40,8 +40,8 @@ extension Date: WordValue {
     static var absent: Date { Date(timeIntervalSinceReferenceDate: 0) }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Date {
-        Date(timeIntervalSinceReferenceDate: Double(bitPattern: row.words[word]))
+    static func load(_ words: ValueWords) -> Date {
+        Date(timeIntervalSinceReferenceDate: Double(bitPattern: words.pointee))
     }
 
     @inline(__always)
@@ -67,7 +67,7 @@ extension Data: WordValue {
     }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
+    static func load(_ words: ValueWords) -> Data { words.value(Data.self) }
 
     @inline(__always)
     static func store(_ value: consuming Data, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -87,7 +87,7 @@ extension UUID: WordValue {
     static var absent: UUID { UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> UUID { row.load(UUID.self, word) }
+    static func load(_ words: ValueWords) -> UUID { words.value(UUID.self) }
 
     @inline(__always)
     static func store(_ value: UUID, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -107,7 +107,7 @@ extension Decimal: WordValue {
     static var absent: Decimal { 0 }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> Decimal { row.load(Decimal.self, word) }
+    static func load(_ words: ValueWords) -> Decimal { words.value(Decimal.self) }
 
     @inline(__always)
     static func store(_ value: Decimal, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject) {
@@ -127,8 +127,8 @@ extension URL: WordValue {
     static var absent: URL { URL(fileURLWithPath: "/") }
 
     @inline(__always)
-    static func load(_ row: UnsafeRow, _ word: Int) -> URL {
-        URL(string: row.load(String.self, word)) ?? absent
+    static func load(_ words: ValueWords) -> URL {
+        URL(string: words.value(String.self)) ?? absent
     }
 
     @inline(__always)

@@ -183,9 +183,17 @@ extension NSManagedObject {
         }
     }
 
+    /// Lets go of the temporary ID of an object that was inserted here, was never saved, and is given up.
+    ///
+    /// The parent of the context does not have the object.
+    final func forgetTemporaryURI() {
+        if key < 0 { TemporaryIDs.forget(key) }
+    }
+
     /// Removes the object from a context that ends; its changes are dropped, since they cannot be saved any more.
     final func outliveContext() {
         let isNew = key < 0 && flags.contains(.inserted)
+        if isNew { forgetTemporaryURI() }
         leaveContext()
         flags = flags.intersection([.fault, .ownsRow, .inaccessible, .gone, .detached])
         // A stored object cannot be inserted anew, because its row already exists in the store or in the parent.
@@ -230,7 +238,8 @@ extension NSManagedObject {
         case .slot(let index) where layout.slots[index].kind == .reference:
             guard !isFault else { return true }
             guard let reference = readableRow().reference(layout.slots[index]) else { return false }
-            return context?.registered(reference, near: self)?.isFault ?? true
+            guard let context else { return destination(reference)?.isFault ?? true }
+            return context.registered(reference, near: self)?.isFault ?? true
         default:
             return false
         }
@@ -248,7 +257,8 @@ extension NSManagedObject {
     /// - Returns: The IDs; empty for a relationship without members.
     public final func objectIDs(forRelationshipNamed key: String) -> [NSManagedObjectID] {
         assertConfined(#function)
-        guard let slot = layout.toMany(named: key), let context else { return [] }
+        guard let slot = layout.toMany(named: key) else { return [] }
+        guard let context else { return members(slot).map(\.objectID) }
         return loadedMembers(slot).compactMap { reference in
             if context.registered(reference, near: self)?.flags.contains(.gone) == true { return nil }
             return context.id(of: reference, near: self)

@@ -32,6 +32,8 @@ extension NSManagedObject {
         case let members as NSSet: return NSSet(array: members.allObjects.compactMap { self.value(of: $0, keys) })
         case let composite as [String: Any]: return self.value(of: composite[key], keys.dropFirst())
         case let entity as NSEntityDescription where key == "name": return self.value(of: entity.name, keys.dropFirst())
+        case let text as String where key == "length" && keys.count == 1: return text.utf16.count
+        case let data as Data where key == "length" && keys.count == 1: return data.count
         default: return nil
         }
     }

@@ -207,13 +207,13 @@ extension NSManagedObject {
         guard slot.type != .transformable else { return transformedValue(of: slot, in: row) }
         guard !row.isNull(slot.index) else { return nil }
         guard slot.kind == .reference else { return row.anyValue(slot) }
-        return row.reference(slot).flatMap { context?.id(of: $0, near: self) }
+        return row.reference(slot).flatMap { context?.id(of: $0, near: self) ?? destination($0)?.objectID }
     }
 
     /// The value in a slot; a to-one relationship gives the destination itself.
     package final func objectValue(of slot: Slot, in row: Row) -> Any? {
         guard slot.kind == .reference else { return publicValue(of: slot, in: row) }
-        return row.reference(slot).flatMap { context?.object(for: $0, near: self) }
+        return row.reference(slot).flatMap { destination($0) }
     }
 
     /// The object in a transformable attribute; for the row that the object shows, it is decoded only once.
@@ -253,7 +253,7 @@ extension NSManagedObject {
 
     /// The present members of a to-many relationship, in a collection that does not follow later changes.
     final func collection(of slot: ToManySlot, _ references: [ObjectReference]) -> Any {
-        collection(of: slot, members: context?.objects(for: references, near: self) ?? [])
+        collection(of: slot, members: destinations(references))
     }
 
     final func collection(of slot: ToManySlot, members: [NSManagedObject]) -> Any {
@@ -327,73 +327,6 @@ extension NSManagedObject {
     public final func setValuesForKeys(_ keyedValues: [String: Any]) {
         for (key, value) in keyedValues { setValue(value is NSNull ? nil : value, forKey: key) }
     }
-
-    /// Begins a custom write.
-    ///
-    /// The object counts as changed from this call on.
-    ///
-    /// ```swift
-    /// venue.willChangeValue(forKey: "price")
-    /// venue.setPrimitiveValue(20, forKey: "price")
-    /// venue.didChangeValue(forKey: "price")
-    /// print(venue.hasChanges)
-    /// ```
-    ///
-    /// - Parameter key: The name of the property.
-    public final func willChangeValue(forKey key: String) {
-        if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
-        if layout.places[key] != nil || !Swift.type(of: self).contextShouldIgnoreUnmodeledPropertyChanges {
-            markUpdated()
-        }
-    }
-
-    /// Ends a custom write.
-    ///
-    /// - Parameter key: The name of the property.
-    public final func didChangeValue(forKey key: String) {}
-
-    /// Begins a custom change of a to-many relationship.
-    ///
-    /// - Parameters:
-    ///   - inKey: The name of the relationship.
-    ///   - inMutationKind: Ignored.
-    ///   - inObjects: Ignored.
-    public final func willChangeValue(
-        forKey inKey: String,
-        withSetMutation inMutationKind: NSKeyValueSetMutationKind,
-        using inObjects: Set<AnyHashable>
-    ) { willChangeValue(forKey: inKey) }
-
-    /// Ends a custom change of a to-many relationship.
-    ///
-    /// - Parameters:
-    ///   - inKey: The name of the relationship.
-    ///   - inMutationKind: Ignored.
-    ///   - inObjects: Ignored.
-    public final func didChangeValue(
-        forKey inKey: String,
-        withSetMutation inMutationKind: NSKeyValueSetMutationKind,
-        using inObjects: Set<AnyHashable>
-    ) {}
-}
-
-/// The way in which a to-many relationship changes, for
-/// ``NSManagedObject/willChangeValue(forKey:withSetMutation:using:)``.
-///
-/// ```swift
-/// let added: Set<AnyHashable> = [venue]
-/// city.willChangeValue(forKey: "venues", withSetMutation: .union, using: added)
-/// city.didChangeValue(forKey: "venues", withSetMutation: .union, using: added)
-/// ```
-public enum NSKeyValueSetMutationKind: UInt, Sendable {
-    /// Members are added.
-    case union = 1
-    /// Members are removed.
-    case minus = 2
-    /// Members that are not among the given ones are removed.
-    case intersect = 3
-    /// The members are replaced.
-    case set = 4
 }
 
 extension Dictionary where Key == String, Value == Any {

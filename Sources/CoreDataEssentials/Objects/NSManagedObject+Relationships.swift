@@ -7,7 +7,7 @@ extension NSManagedObject {
     /// The destination of a to-one relationship, as an object of the same context.
     final func toOne(_ slot: Slot) -> NSManagedObject? {
         guard let reference = readableRow(slot.index).reference(slot) else { return nil }
-        return context?.object(for: reference, near: self)
+        return destination(reference)
     }
 
     /// Sets a to-one relationship, and updates the inverse on both sides.
@@ -16,38 +16,44 @@ extension NSManagedObject {
             if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
             return setBatchDestination(value, slot)
         }
+        // This may insert the object into the context of the value, or remove references that lead nowhere.
+        if let value { prepareToRelate(to: value, slot.name) }
         let old = readableWords(slot.index).reference(slot)
-        if let value { requireSameContext(value, slot.name) }
         let new = value.map(\.reference)
         guard old != new else { return }
         if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
         writableRow(slot.index).setReference(new, slot)
+        if let value { holdCompanion(value) }
         // A value that `awakeFromFetch` sets concerns this object only: no inverse is set, and nothing counts as
         // changed.
-        guard let inverse = slot.inverse, unmanagedContext != nil, !flags.contains(.awaking) else { return }
-        if let old, let former = context?.object(for: old, near: self) {
-            former.dropInverse(inverse, of: self)
-        }
+        guard let inverse = slot.inverse, !flags.contains(.awaking) else { return letGo(of: old) }
+        if let old, let former = destination(old) { former.dropInverse(inverse, of: self) }
         if let value { value.addInverse(inverse, of: self) }
+        letGo(of: old)
     }
+
+    @inline(__always)
+    private func letGo(of reference: ObjectReference?) { if let reference { releaseCompanion(reference) } }
 
     /// Adds `object` to the inverse relationship, after the other side was set.
     final func addInverse(_ inverse: Relationship, of object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
-            if changeToMany(layout.toMany[index], { $0.add(object.reference) }) { noteInverse(inverse.name) }
+            guard changeToMany(layout.toMany[index], { $0.add(object.reference) }) else { return }
+            holdCompanion(object)
+            noteInverse(inverse.name)
         case .slot(let index):
             let slot = layout.slots[index]
             let old = readableRow().reference(slot)
             guard old != object.reference else { return holdInverse(slot) }
             writableRow().setReference(object.reference, slot)
+            holdCompanion(object)
             noteInverse(inverse.name)
             // This is a one-to-one relationship: the former destination loses this object.
-            if let old, let former = context?.object(for: old, near: self),
-                let forward = slot.inverse
-            {
+            if let old, let former = destination(old), let forward = slot.inverse {
                 former.dropInverse(forward, of: self)
             }
+            letGo(of: old)
         default: break
         }
     }
@@ -56,18 +62,21 @@ extension NSManagedObject {
     final func dropInverse(_ inverse: Relationship, of object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
-            if changeToMany(layout.toMany[index], { $0.remove(object.reference) }) { noteInverse(inverse.name) }
+            guard changeToMany(layout.toMany[index], { $0.remove(object.reference) }) else { return }
+            releaseCompanion(object.reference)
+            noteInverse(inverse.name)
         case .slot(let index):
             let slot = layout.slots[index]
             guard readableRow().reference(slot) == object.reference else { return holdInverse(slot) }
             writableRow().setReference(nil, slot)
+            releaseCompanion(object.reference)
             noteInverse(inverse.name)
         default: break
         }
     }
 
     /// The place where this object stores a relationship of its entity.
-    private func place(of relationship: Relationship) -> PropertyPlace? {
+    final func place(of relationship: Relationship) -> PropertyPlace? {
         relationship.place ?? layout.places[relationship.name]
     }
 
@@ -138,9 +147,7 @@ extension NSManagedObject {
     /// The members of a to-many relationship as objects, without those deleted meanwhile.
     final func members(_ slot: ToManySlot) -> [NSManagedObject] {
         assertConfined("property \"\(slot.name)\"")
-        let references = loadedMembers(slot)
-        guard let context else { return [] }
-        return context.objects(for: references, near: self)
+        return destinations(loadedMembers(slot))
     }
 
     final func cachedCollection(_ slot: ToManySlot) -> Any? {
@@ -157,9 +164,34 @@ extension NSManagedObject {
         extras?.toMany[slot.index]?.cached = value
     }
 
+    /// Whether the members of a to-many relationship are those that they were when a note was left.
+    package final func hasNote<Note: AnyObject>(_ note: Note, ofMembersNamed name: String) -> Bool {
+        guard let slot = layout.toMany(named: name) else { return false }
+        return cachedCollection(slot) as? Note === note
+    }
+
+    /// Leaves a note that goes with the next change of the members of a to-many relationship.
+    ///
+    /// It takes the place of the collection that is kept for the next read.
+    package final func leaveNote(_ note: AnyObject, ofMembersNamed name: String) {
+        if let slot = layout.toMany(named: name) { cacheCollection(note, slot) }
+    }
+
+    /// Whether this object comes before another one in the order of keys, in which new objects are last and have the
+    /// order in which they were made.
+    ///
+    /// It is `nil` if the keys do not say, because the objects are in different tables.
+    package final func comesByKey(before other: NSManagedObject) -> Bool? {
+        if key < 0 || other.key < 0 { return key < 0 ? other.key < 0 && key > other.key : true }
+        guard layout === other.layout, storeIndex == other.storeIndex else { return nil }
+        return key < other.key
+    }
+
     /// Whether an object is a member; the relationship is loaded unless the object's own side gives the answer.
     final func isMember(_ object: NSManagedObject, of slot: ToManySlot) -> Bool {
-        guard object.context === context, context != nil else { return false }
+        guard object.context === context, context != nil || destination(object.reference) === object else {
+            return false
+        }
         if let isMember = membershipByInverse(of: object, in: slot) { return isMember }
         _ = loadedMembers(slot)
         return extras?.toMany[slot.index]?.contains(object.reference) ?? false
@@ -176,14 +208,14 @@ extension NSManagedObject {
 
     /// Adds a member, at the end of an ordered relationship or at `index`, and updates the inverse.
     final func addMember(_ object: NSManagedObject, to slot: ToManySlot, at index: Int? = nil) {
-        requireSameContext(object, slot.name)
+        prepareToRelate(to: object, slot.name)
         requireDestination(object, slot.name, number: slot.destinationNumber)
-        if slot.isOrdered {
-            _ = loadedMembers(slot)
-        } else if membershipByInverse(of: object, in: slot) == true {
-            return
-        }
+        let isMember = membershipByInverse(of: object, in: slot)
+        if isMember == true, index == nil { return }
+        // A member that is known to be new comes after the others, whichever these are.
+        if slot.isOrdered, isMember != false || index != nil { _ = loadedMembers(slot) }
         guard changeToMany(slot, { $0.add(object.reference, at: index) }) else { return }
+        holdCompanion(object)
         guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
         object.addInverse(inverse, of: self)
     }
@@ -197,6 +229,7 @@ extension NSManagedObject {
             return
         }
         guard changeToMany(slot, { $0.remove(object.reference) }) else { return }
+        releaseCompanion(object.reference)
         guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
         object.dropInverse(inverse, of: self)
     }
@@ -204,7 +237,7 @@ extension NSManagedObject {
     /// Replaces all members, in the given order if the relationship is ordered.
     final func setMembers(_ objects: [NSManagedObject], _ slot: ToManySlot) {
         for object in objects {
-            requireSameContext(object, slot.name)
+            prepareToRelate(to: object, slot.name)
             requireDestination(object, slot.name, number: slot.destinationNumber)
         }
         let wanted = Set(objects.map(\.reference))
@@ -212,8 +245,9 @@ extension NSManagedObject {
         if !stray.isEmpty {
             changeToMany(slot) { $0.remove(Set(stray)) }
             if let inverse = slot.inverse, !flags.contains(.awaking) {
-                for reference in stray { context?.object(for: reference, near: self)?.dropInverse(inverse, of: self) }
+                for reference in stray { destination(reference)?.dropInverse(inverse, of: self) }
             }
+            for reference in stray { releaseCompanion(reference) }
         }
         for object in objects { addMember(object, to: slot) }
         guard slot.isOrdered else { return }
@@ -296,21 +330,6 @@ extension NSManagedObject {
     }
 
     // MARK: - Misuse
-
-    /// Stops the program if `object` belongs to another context, since a save would store a meaningless reference.
-    private func requireSameContext(_ object: NSManagedObject, _ name: String) {
-        guard object.unmanagedContext?.toOpaque() != unmanagedContext?.toOpaque() || unmanagedContext == nil else {
-            return
-        }
-        guard object.context != nil || context != nil else {
-            fatalError(
-                "CoreData: relationship \"\(name)\" of an object of entity \(entity.name ?? "") was set outside of any context. Insert both objects into a context first."
-            )
-        }
-        fatalError(
-            "CoreData: relationship \"\(name)\" of \(objectID) in \(context.map(\.describedName) ?? "no context") was set to \(object.objectID) of \(object.context.map(\.describedName) ?? "no context"). Bring the object into this context first, with context.object(with: other.objectID)."
-        )
-    }
 
     /// Stops the program if `object` is not of the relationship's destination entity.
     private func requireDestination(_ object: NSManagedObject, _ name: String, number: Int) {

@@ -76,8 +76,8 @@ open class NSManagedObject: NSObject {
     // Unchecked, since each read of a fault looks here: the reference is read or replaced as a whole, and never
     // changed in place.
     @exclusivity(unchecked) final var extras: ObjectExtras?
-    /// The ID, once it has been asked for.
-    private final var knownID: NSManagedObjectID?
+    /// The ID, once it has been asked for, or the store that makes it.
+    private final var identity = KnownIdentity.nothing
     /// The primary key, or the negative number of an unsaved object.
     final var key: Int64
     /// The position of the object's store in its coordinator; -1 while it has none.
@@ -132,7 +132,8 @@ open class NSManagedObject: NSObject {
     /// Makes an object of the entity that this class represents, without a context, as `init(entity:insertInto:)`
     /// does with nil.
     ///
-    /// Insert it with ``NSManagedObjectContext/insert(_:)``. The entity is that of ``entity()``; the program stops if
+    /// Insert it with ``NSManagedObjectContext/insert(_:)``, or relate it to an object of a context. Objects without a
+    /// context hold each other as long as they are related. The entity is that of ``entity()``; the program stops if
     /// no model in use has one.
     public override convenience init() {
         self.init(entity: Self.entity(), insertInto: nil)
@@ -155,7 +156,7 @@ open class NSManagedObject: NSObject {
         if let entity = FrozenModels.entity(for: self) { return entity }
         let entity = NSEntityDescription()
         entity.name = ManagedClasses.bareName(of: self)
-        entity.managedObjectClassName = String(reflecting: self)
+        entity.managedObjectClassName = ManagedClasses.fullName(of: self)
         return entity
     }
 
@@ -237,14 +238,22 @@ open class NSManagedObject: NSObject {
     @discardableResult
     final func knowID(from context: NSManagedObjectContext?) -> NSManagedObjectID {
         SharedIdentity.withLock(of: self) {
-            if let knownID { return knownID.latest }
+            if let known = identity.id { return known.latest }
             let id = makeID(context)
-            knownID = id
+            identity = .id(id)
             return id
         }
     }
 
+    /// Prepares an object that other code holds for the end of its context: it can be asked for its ID all the same.
+    ///
+    /// - Parameter store: The store of the object.
+    final func rememberStore(_ store: OpenStore) {
+        SharedIdentity.withLock(of: self) { if case .nothing = identity, key > 0 { identity = .store(store) } }
+    }
+
     private func makeID(_ context: NSManagedObjectContext?) -> NSManagedObjectID {
+        if case .store(let store) = identity { return store.ids.id(key: key, layout: layout, store: store) }
         if key < 0 { return TemporaryIDs.id(key: key, layout: layout) }
         if key == 0 {
             key = TemporaryIDs.nextKey()
@@ -261,20 +270,20 @@ open class NSManagedObject: NSObject {
     }
 
     /// The ID, if it has been asked for.
-    package final var idIfKnown: NSManagedObjectID? { SharedIdentity.withLock(of: self) { knownID?.latest } }
+    package final var idIfKnown: NSManagedObjectID? { SharedIdentity.withLock(of: self) { identity.id?.latest } }
 
     /// Drops the key and the ID, before the object is inserted anew.
     final func forgetID() {
         SharedIdentity.withLock(of: self) {
             key = 0
             storeIndex = -1
-            knownID = nil
+            identity = .nothing
         }
     }
 
     /// Takes over an ID that the caller already holds.
     final func setKnownID(_ id: NSManagedObjectID) {
-        SharedIdentity.withLock(of: self) { knownID = id }
+        SharedIdentity.withLock(of: self) { identity = .id(id) }
     }
 
     /// Gives the object a temporary key, if it has no key.
@@ -291,23 +300,21 @@ open class NSManagedObject: NSObject {
             self.key = key
             self.storeIndex = storeIndex
             // Another thread may have asked for the ID after the save made the known IDs permanent.
-            guard former < 0, let known = knownID, known.isTemporaryID else { return }
+            guard former < 0, let known = identity.id, known.isTemporaryID else { return }
             if let store = context?.openStore(at: storeIndex), let id = TemporaryIDs.removeHeld(former) {
                 store.ids.succeed(id, key: key, store: store)
             }
-            knownID = known.latest
+            identity = .id(known.latest)
         }
     }
 
     /// The reference by which relationships name the object.
     ///
-    /// The object has a key, since only objects of a context take part in relationships.
+    /// An object that takes part in relationships has a key.
     package final var reference: ObjectReference { ObjectReference(key: key, entity: layout.number) }
 
     /// Whether `object` is this very object: managed objects are equal only to themselves.
-    public final override func isEqual(_ object: Any?) -> Bool {
-        (object as AnyObject?) === self
-    }
+    public final override func isEqual(_ object: Any?) -> Bool { isSame(as: object) }
 
     /// A hash of the object's identity.
     public final override var hash: Int { Int(bitPattern: Unmanaged.passUnretained(self).toOpaque()) >> 4 }
@@ -548,6 +555,19 @@ open class NSManagedObject: NSObject {
         let state = flags.contains(.deleted) ? "; deleted" : isInserted ? "; inserted" : isUpdated ? "; updated" : ""
         let values = isFault ? "<fault>" : "{\(describedValues)}"
         return "<\(Swift.type(of: self)): \(entity.name ?? "")> (id: \(objectID)\(state); data: \(values))"
+    }
+}
+
+/// The ID of an object as far as it is known, or the place that makes it.
+private enum KnownIdentity {
+    case nothing
+    case id(NSManagedObjectID)
+    /// The store, which makes the ID when it is asked for, as the context of the object has ended.
+    case store(OpenStore)
+
+    var id: NSManagedObjectID? {
+        guard case .id(let id) = self else { return nil }
+        return id
     }
 }
 

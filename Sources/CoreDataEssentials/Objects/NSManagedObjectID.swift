@@ -108,13 +108,17 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         return store?.persistentStoreCoordinator == nil ? nil : store
     }
 
+    /// Whether `object` is this very ID.
+    public override func isEqual(_ object: Any?) -> Bool { isSame(as: object) }
+
     /// A hash of the ID's identity: two IDs are equal only if they are the same instance.
     public override var hash: Int { Int(bitPattern: Unmanaged.passUnretained(self).toOpaque()) >> 4 }
 
     /// The ID as a URI: `x-coredata://STORE-UUID/Entity/p1`, or `x-coredata:///Entity/tUUID` for a temporary one.
     ///
     /// ``NSPersistentStoreCoordinator/managedObjectID(forURIRepresentation:)`` finds the ID again. For the URI of a
-    /// temporary ID this works as long as the process runs, also after the object was saved.
+    /// temporary ID this works as long as the process runs, also after the object was saved. If the insertion is given
+    /// up, then it works as long as code holds the ID.
     ///
     /// ```swift
     /// let text = venue.objectID.uriRepresentation().absoluteString  // may be stored, or sent to a client
@@ -216,6 +220,8 @@ extension NSManagedObject: CVarArg {
 package final class ObjectIDTable: Sendable {
     fileprivate struct State: ~Copyable {
         var tables: [Int: ObjectTable<NSManagedObjectID>] = [:]
+        /// The table of the hierarchy that was asked for last: IDs mostly come in runs of one hierarchy.
+        var last: (root: Int, table: ObjectTable<NSManagedObjectID>)?
         var count = 0
         var sweepAt = WorkSize.sweptIDs
         /// The store that has replaced the store with these IDs.
@@ -235,6 +241,7 @@ package final class ObjectIDTable: Sendable {
             }
             // IDs themselves hold the IDs that they lead to.
             state.tables = [:]
+            state.last = nil
             state.count = 0
         }
     }
@@ -290,16 +297,23 @@ package final class ObjectIDTable: Sendable {
 
 extension ObjectIDTable.State {
     fileprivate mutating func id(key: Int64, layout: EntityLayout, store: OpenStore) -> NSManagedObjectID {
-        if let id = tables[layout.rootNumber]?[key] { return id }
+        let table = table(ofRoot: layout.rootNumber)
+        if let id = table[key] { return id }
         let id = NSManagedObjectID(layout: layout, key: key, store: store.base)
-        file(id)
+        file(id, in: table)
         return id
     }
 
-    fileprivate mutating func file(_ id: NSManagedObjectID) {
-        let root = id.layout.rootNumber
-        if tables[root] == nil { tables[root] = ObjectTable() }
-        tables[root]?.insert(id, for: id.tableKey)
+    private mutating func table(ofRoot root: Int) -> ObjectTable<NSManagedObjectID> {
+        if let last, last.root == root { return last.table }
+        let table = tables[root] ?? ObjectTable()
+        tables[root] = table
+        last = (root, table)
+        return table
+    }
+
+    private mutating func file(_ id: NSManagedObjectID, in table: ObjectTable<NSManagedObjectID>) {
+        table.insert(id, for: id.tableKey)
         count += 1
         guard count >= sweepAt else { return }
         for table in tables.values { count -= table.sweep { _ in true } }
@@ -316,7 +330,7 @@ enum TemporaryIDs {
         let held = ObjectTable<NSManagedObjectID>()
         /// The IDs whose URI was asked for.
         ///
-        /// The URI must find them as long as the process runs.
+        /// The URI must find them as long as the process runs, unless the insertion of their object is given up.
         var remembered: [Int64: NSManagedObjectID] = [:]
         var sweepAt = WorkSize.sweptIDs
     }
@@ -348,8 +362,32 @@ enum TemporaryIDs {
         state.withLock { $0.held.remove(key) }
     }
 
+    /// Removes and returns the IDs of objects that have just become permanent, as far as they were asked for.
+    ///
+    /// - Parameter keys: The former keys of the objects, not many: the table is locked meanwhile. Keys of objects that were
+    ///   permanent before are ignored.
+    /// - Returns: The IDs, with the positions of their keys.
+    static func removeHeld(_ keys: ArraySlice<Int64>) -> [(index: Int, id: NSManagedObjectID)] {
+        state.withLock { state in
+            var removed: [(index: Int, id: NSManagedObjectID)] = []
+            // Mostly no ID has been asked for.
+            guard state.held.count > 0 else { return removed }
+            for index in keys.indices where keys[index] < 0 {
+                if let id = state.held.remove(keys[index]) { removed.append((index, id)) }
+            }
+            return removed
+        }
+    }
+
     static func remember(_ id: NSManagedObjectID) {
         state.withLock { $0.remembered[id.temporaryKey] = id }
+    }
+
+    /// Lets go of the ID of an object that no store will ever have, even if its URI was asked for.
+    ///
+    /// Otherwise a process would keep an ID for each new object that it has given up.
+    static func forget(_ key: Int64) {
+        _ = state.withLock { $0.remembered.removeValue(forKey: key) }
     }
 
     /// The ID that a temporary URI of this process names.

@@ -62,7 +62,7 @@ final class ObjectClassCache: Sendable {
         let classes = ManagedClasses.candidates(for: name)
         guard classes.count != 1 else { return nil }
         guard !classes.isEmpty else { return "the program has no subclass of NSManagedObject named \"\(name)\"" }
-        let names = classes.map { String(reflecting: $0) }.sorted().joined(separator: " and ")
+        let names = classes.map { ManagedClasses.fullName(of: $0) }.sorted().joined(separator: " and ")
         return "several classes are named \"\(name)\", \(names): give its name in the model with the module"
     }
 

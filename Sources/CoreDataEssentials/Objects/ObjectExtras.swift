@@ -32,6 +32,9 @@ final class ObjectExtras {
     @exclusivity(unchecked) var refused: [Int: Any] = [:]
     /// The values of transformable attributes that were decoded from `decodedRow`, by slot.
     private var decoded: [Int: Any] = [:]
+    /// The objects without a context that the relationships of this object, which has no context either, lead to; by
+    /// their keys.
+    var companions: [Int64: NSManagedObject] = [:]
     /// The values that a fetch of some properties has read for an object that is a fault.
     var partial: PartialRow?
     /// The row that `decoded` belongs to; code that gives the object another row need not know about `decoded`.

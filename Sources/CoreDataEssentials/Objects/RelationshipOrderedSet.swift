@@ -43,7 +43,7 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
     /// Makes the storage show the present members.
     func refresh() {
         guard let owner, let slot, !isFilling else { return }
-        let members = owner.context == nil ? [] : owner.loadedMembers(slot)
+        let members = owner.context == nil ? owner.members(slot).map(\.reference) : owner.loadedMembers(slot)
         guard members != shown else { return }
         isFilling = true
         defer { isFilling = false }
@@ -54,7 +54,7 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
         var kept = 0
         while kept < shorter - start, members[members.count - 1 - kept] == shown[shown.count - 1 - kept] { kept += 1 }
         for index in (start..<shown.count - kept).reversed() { super.removeObject(at: index) }
-        let new = owner.context?.objects(for: Array(members[start..<members.count - kept]), near: owner) ?? []
+        let new = owner.destinations(Array(members[start..<members.count - kept]))
         for (index, member) in new.enumerated() { super.insert(member, at: start + index) }
         shown = members
     }

@@ -56,7 +56,7 @@ struct ToManyState {
         set { own.permanentCount = newValue }
     }
     /// The positions in `content` by key, from `firstPosition` on; made by the first search in a large content.
-    private var positions: [Int64: Int]? {
+    private var positions: KeyMap<Int>? {
         @inline(__always) get { fields.positions }
         @inline(__always) _modify { yield &own.positions }
     }
@@ -117,6 +117,14 @@ struct ToManyState {
         guard !arrivals.isEmpty else { return made }
         let came = made.filter { arrivals[$0.key] != nil }.sorted { arrivals[$0.key] ?? 0 < arrivals[$1.key] ?? 0 }
         return made.filter { arrivals[$0.key] == nil } + came
+    }
+    /// The members that were added to an ordered relationship while it was a fault, in the order in which they come after
+    /// the others; `nil` if it is no fault, or if anything else has changed.
+    var unreadAdditions: [ObjectReference]? {
+        guard isOrdered, isFault, fields.wantedOrder == nil, !fields.knowsStoredOrder, !fields.hasYielded,
+            !fields.added.isEmpty, fields.removed.isEmpty, fields.arrivals.count == fields.added.count
+        else { return nil }
+        return addedInOrder
     }
     /// Whether nothing is known about the members, and nothing was changed.
     var isUntouchedFault: Bool {
@@ -313,8 +321,8 @@ struct ToManyState {
         let candidates = (member.key < 0 ? permanentCount : 0)..<(loaded.count + latest.count)
         if candidates.count <= 16 { return candidates.first { reference($0) == member } }
         if positions == nil || fields.firstPosition > candidates.lowerBound {
-            var found: [Int64: Int] = Dictionary(minimumCapacity: candidates.count)
-            for index in candidates { found[reference(index).key] = index }
+            var found = KeyMap<Int>(minimumCapacity: candidates.count)
+            for index in candidates { found.set(index, for: reference(index).key) }
             positions = found
             own.firstPosition = candidates.lowerBound
         }
@@ -337,7 +345,7 @@ struct ToManyState {
             } else {
                 recordStoredCount()
                 let end = memberCount
-                if fields.positions != nil { positions?[member.key] = end }
+                if fields.positions != nil { positions?.set(end, for: member.key) }
                 own.latest.append(member)
             }
         } else if added.contains(member) {
@@ -384,7 +392,7 @@ struct ToManyState {
             recordStoredOrder()
             if index == last {
                 content?.removeLast()
-                positions?[member.key] = nil
+                _ = positions?.remove(member.key)
             } else if isOrdered {
                 content?.remove(at: index)
                 if index < permanentCount { permanentCount -= 1 }
@@ -392,9 +400,9 @@ struct ToManyState {
             } else {
                 content?.swapAt(index, last)
                 content?.removeLast()
-                positions?[member.key] = nil
+                _ = positions?.remove(member.key)
                 if let moved = content?[index] {
-                    positions?[moved.key] = index
+                    positions?.set(index, for: moved.key)
                     if moved.key < 0 { permanentCount = min(permanentCount, index) }
                 }
             }
@@ -483,8 +491,8 @@ struct ToManyState {
                 let (old, new) = (members[index], replaced(members[index]))
                 members[index] = new
                 if isIndexed, new != old {
-                    positions?[old.key] = nil
-                    positions?[new.key] = index
+                    _ = positions?.remove(old.key)
+                    positions?.set(index, for: new.key)
                 }
             }
             content = consume members
@@ -525,7 +533,7 @@ private final class ToManyFields {
     @exclusivity(unchecked) var removed: MemberSet = []
     @exclusivity(unchecked) var isReordered = false
     @exclusivity(unchecked) var permanentCount = 0
-    @exclusivity(unchecked) var positions: [Int64: Int]?
+    @exclusivity(unchecked) var positions: KeyMap<Int>?
     @exclusivity(unchecked) var firstPosition = 0
     @exclusivity(unchecked) var wantedOrder: [ObjectReference]?
     @exclusivity(unchecked) var storedOrder: [ObjectReference]?

@@ -7,10 +7,19 @@ protocol WordValue: ManagedScalar {
     static var absent: Self { get }
     /// Whether the release of a value may run code of the program.
     static var releasesCode: Bool { get }
-    /// Loads the value at `word`, which is not null.
-    static func load(_ row: UnsafeRow, _ word: Int) -> Self
+    /// Loads a value that is not null from its words.
+    static func load(_ words: ValueWords) -> Self
     /// Stores a value at its place in a row that the object owns.
     static func store(_ value: consuming Self, in row: UnsafeRow, at place: UnsafeSlot, of object: NSManagedObject)
+}
+
+/// The first of the words in which a value lies.
+typealias ValueWords = UnsafeMutablePointer<UInt64>
+
+extension ValueWords {
+    /// The value in these words, read as a type.
+    @inline(__always)
+    func value<T>(_ type: T.Type) -> T { UnsafeMutableRawPointer(self).assumingMemoryBound(to: type).pointee }
 }
 
 /// The value that a property of a type has if there is no stored value; `nil` for a type that has no such value.
@@ -32,7 +41,7 @@ extension WordValue {
         guard let place = property.knownSlot(in: object.unmanagedLayout), let row = object.readyWords else {
             return readSlowly(object, property)
         }
-        return row.isNull(place.index) ? absent : load(row, place.word)
+        return row.isNull(place.index) ? absent : load(row.words + place.word)
     }
 
     /// The same as `read`, with nil for no value.
@@ -41,7 +50,7 @@ extension WordValue {
         guard let place = property.knownSlot(in: object.unmanagedLayout), let row = object.readyWords else {
             return readOptionalSlowly(object, property)
         }
-        return row.isNull(place.index) ? nil : load(row, place.word)
+        return row.isNull(place.index) ? nil : load(row.words + place.word)
     }
 
     /// Writes a property.
@@ -81,7 +90,7 @@ extension WordValue {
         let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.anyValue(forKey: property.name) as? Self }
         let row = object.readableWords(place.index)
-        return row.isNull(place.index) ? nil : load(row, place.word)
+        return row.isNull(place.index) ? nil : load(row.words + place.word)
     }
 
     @inline(never)

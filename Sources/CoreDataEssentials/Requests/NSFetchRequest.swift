@@ -7,7 +7,8 @@ import StrataRows
 /// `NSNumber`. It is not constrained, because `NSFetchRequest<NSFetchRequestResult>` must be possible too.
 ///
 /// A request is not thread-safe, but is not tied to a queue. A request that a model owns (a template, or the request of
-/// a fetched property) cannot be changed once the model is in use: `copy()` it.
+/// a fetched property) cannot be changed once the model is in use: `copy()` it. If a request makes no sense for the
+/// model, then it throws 134070 when it is executed, before anything is read.
 ///
 /// See <doc:Fetching>.
 ///
@@ -222,9 +223,9 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Default 0, for all at once. Otherwise the fetch finds only IDs. When the first object of a batch is used, one
     /// query reads the rows of the whole batch, together with the objects that the request prefetches:
     ///
-    /// - ``NSManagedObjectContext/fetch(_:)`` returns an array, which has all objects from the start, as faults. When
-    ///   the program moves on to later batches, objects of earlier batches become faults again, unless other code holds
-    ///   them or they have changes.
+    /// - ``NSManagedObjectContext/fetch(_:)`` returns an array, which has all objects from the start, as faults. It
+    ///   keeps the values of the latest eight batches, or of 4,096 objects if batches are small. Objects of earlier
+    ///   batches become faults again, unless other code holds them or they have changes.
     /// - ``NSManagedObjectContext/batchedResults(for:)`` returns a collection that makes objects as they are used.
     ///
     /// An array is read at once if batches would have no advantage: if the limit is no larger than a batch, or if the

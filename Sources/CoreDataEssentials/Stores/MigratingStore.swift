@@ -69,19 +69,23 @@ package struct InPlaceMigration {
     package let mayDropValues: Bool
     /// A function that receives the finished part of the work, from 0 to 1; its error ends the migration.
     package let advance: (Double) throws -> Void
+    /// A function that receives, as part of a sentence, what others have to wait for although a plan could spare them.
+    package let note: (String) -> Void
 
     package init(
         migration: SchemaMigration,
         versionIdentifiers: [String],
         modelCache: Data?,
         mayDropValues: Bool,
-        advance: @escaping (Double) throws -> Void
+        advance: @escaping (Double) throws -> Void,
+        note: @escaping (String) -> Void
     ) {
         self.migration = migration
         self.versionIdentifiers = versionIdentifiers
         self.modelCache = modelCache
         self.mayDropValues = mayDropValues
         self.advance = advance
+        self.note = note
     }
 }
 

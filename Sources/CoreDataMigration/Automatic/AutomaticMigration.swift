@@ -1,3 +1,4 @@
+import CoreDataEngineStores
 import CoreDataEssentials
 import Foundation
 import StrataPredicates
@@ -23,6 +24,9 @@ package struct AutomaticMigration {
 
     /// A function that receives the finished part of the migration, from 0 to 1; `nil` for none.
     var report: ((Double) -> Void)?
+
+    /// A function that receives what the log says besides about the work of the store; `nil` for none.
+    var note: ((String) -> Void)?
 
     /// The object that receives the progress of the migration.
     var progress: MigrationProgress?
@@ -144,15 +148,20 @@ package struct AutomaticMigration {
         let identifiers = model.versionIdentifiers.compactMap { $0 as? String }.sorted()
         let modelCache = model.frozen.copyForStores(of: model)
         if let migratingClass {
+            var notes: [String] = []
             let inPlace = InPlaceMigration(
                 migration: migration,
                 versionIdentifiers: identifiers,
                 modelCache: modelCache,
                 mayDropValues: mayDropValues,
-                advance: { try progress?.advance(to: $0) }
+                advance: { try progress?.advance(to: $0) },
+                note: {
+                    notes.append($0)
+                    note?($0)
+                }
             )
             try migratingClass.migrateStore(at: url, options: options, inPlace)
-            return log.end()
+            return log.end(notes.isEmpty ? nil : notes.joined(separator: "; "))
         }
         var request = SQLiteMigrationRequest(
             url: url,
@@ -215,6 +224,7 @@ package struct AutomaticMigration {
         )
         step.knownModels = [source]
         step.progress = progress
+        step.note = note
         step.mappingFolderOfWhole = mappingFolder
         step.isPlanned = isPlanned
         try step.goOneStep(try StoreTypes.required(type).metadata(at: url, options: options))

@@ -13,6 +13,7 @@ package enum StoreMigration {
     ///   - mapping: The mapping; `nil` to infer it.
     ///   - mayDropValues: Whether an inferred mapping may drop values, or lead back to an earlier version.
     ///   - report: Receives the finished part of the work, from 0 to 1.
+    ///   - note: Receives what the line of the log says about the work of the store.
     /// - Throws: The errors of adding the store to a coordinator with the options that migrate and infer.
     package static func run(
         at url: URL,
@@ -21,7 +22,8 @@ package enum StoreMigration {
         to destination: NSManagedObjectModel,
         by mapping: NSMappingModel?,
         mayDropValues: Bool,
-        report: ((Double) -> Void)? = nil
+        report: ((Double) -> Void)? = nil,
+        note: ((String) -> Void)? = nil
     ) throws {
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: type, at: url)
         guard !destination.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata) else { return }
@@ -38,6 +40,7 @@ package enum StoreMigration {
         )
         var migration = AutomaticMigration(of: store)
         migration.report = report
+        migration.note = note
         if let source { migration.knownModels = [source] }
         guard let mapping else { return try migration.run(metadata) }
         migration.progress = MigrationProgress(store.options, report: report)

@@ -1,4 +1,5 @@
 import CoreDataCustomStores
+import CoreDataEngineStores
 import CoreDataEssentials
 import Foundation
 import StrataRows

@@ -298,7 +298,11 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     /// key-value observing on Linux. Default nil. An addition to Apple's API; any thread may set it.
     public final var progressHandler: (@Sendable (Float) -> Void)? {
         get { state.withLock { $0.handler } }
-        set { state.withLock { $0.handler = newValue } }
+        set {
+            // An object that only the former handler holds ends after the lock: its end may be code of the program.
+            var handler = newValue
+            state.withLock { swap(&$0.handler, &handler) }
+        }
     }
 
     private static func fraction(_ state: borrowing State) -> Float {

@@ -1,3 +1,4 @@
+import CoreDataEngineStores
 import CoreDataEssentials
 import Foundation
 import StrataRows

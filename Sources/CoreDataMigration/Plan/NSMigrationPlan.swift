@@ -1,3 +1,4 @@
+import CoreDataEngineStores
 import CoreDataEssentials
 import StrataPredicates
 import StrataRows
@@ -89,6 +90,70 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
             reason = finding.reason
         }
     }
+
+    /// A step of the migration of a store, and who has to wait for it.
+    ///
+    /// ```swift
+    /// let plan = try NSMigrationPlan(forStoreAt: oldURL, from: old, to: new)
+    /// for step in plan.steps where step.isHazard { print(step.work, step.waiting, step.lock) }
+    /// ```
+    public struct Step: Sendable, Hashable {
+        /// The sessions of other programs that have to wait for a step.
+        ///
+        /// ```swift
+        /// let plan = try NSMigrationPlan(forStoreAt: oldURL, from: old, to: new)
+        /// print(plan.steps.filter { $0.waiting == .everybody })
+        /// ```
+        public enum Waiting: String, Sendable {
+            /// No session waits.
+            case nobody
+            /// Saves wait.
+            case writers
+            /// Reads and saves wait.
+            case everybody
+        }
+
+        /// The work, as part of a sentence.
+        public let work: String
+        /// The sessions that have to wait until the step is done.
+        public let waiting: Waiting
+        /// The lock, by the name that the database has for it, such as `ACCESS EXCLUSIVE`; for a SQLite file with a
+        /// write-ahead log, the turn of the writer.
+        public let lock: String
+        /// Whether the step takes longer the more rows there are.
+        public let growsWithRows: Bool
+        /// Whether others notice the step: they wait for it, it grows with the rows, and there are many rows.
+        public let isHazard: Bool
+
+        fileprivate init(_ step: MigrationStep) {
+            work = step.work
+            waiting =
+                switch step.waiting {
+                case .nobody: .nobody
+                case .writers: .writers
+                case .everybody: .everybody
+                }
+            lock = step.lock
+            growsWithRows = step.growsWithRows
+            isHazard = step.isHazard
+        }
+
+        /// The step as a line of a plan.
+        fileprivate var line: String {
+            let others =
+                switch waiting {
+                case .nobody: "nobody waits"
+                case .writers: "saves wait"
+                case .everybody: "reads and saves wait"
+                }
+            let time = growsWithRows ? "longer with more rows" : "for a moment"
+            return
+                "\(isHazard ? "hazard" : "step"): \(work) (\(lock): \(waiting == .nobody ? others : "\(others), \(time)"))"
+        }
+    }
+
+    /// The steps of the migration in their order; empty without a store.
+    public private(set) var steps: [Step] = []
 
     /// The entities of the new version by name, followed by the removed ones.
     public private(set) var entities: [Entity]
@@ -189,6 +254,7 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         }
         problems = forecast.problems.map(Problem.init)
         losses = forecast.losses.map(Problem.init)
+        steps = forecast.steps.map(Step.init)
     }
 
     /// One line for each change; unchanged elements are omitted.
@@ -211,6 +277,7 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         lines += losses.map { loss in
             "would be lost: \(loss.entity)\(loss.property.map { ".\($0)" } ?? ""): \(loss.reason)"
         }
+        lines += steps.map(\.line)
         return lines.joined(separator: "\n")
     }
 

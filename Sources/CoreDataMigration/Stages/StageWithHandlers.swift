@@ -1,4 +1,5 @@
 import CoreDataContainer
+import CoreDataEngineStores
 import CoreDataEssentials
 import Foundation
 import StrataSQLiteStore

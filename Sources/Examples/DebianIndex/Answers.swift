@@ -57,6 +57,7 @@ struct Answers: Sendable {
                 NSSortDescriptor(key: "name", ascending: true),
             ]
             request.fetchLimit = limit
+            request.relationshipKeyPathsForPrefetching = ["section"]
 
             var table = TextTable(
                 .left("Biggest packages"),
@@ -87,6 +88,7 @@ struct Answers: Sendable {
 
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.fetchLimit = limit
+            request.relationshipKeyPathsForPrefetching = ["section", "maintainer"]
             var table = TextTable(.left("Package"), .left("Section"), .left("Maintainer"), .left("Summary"))
             for package in try context.fetch(request) {
                 table.append(
@@ -159,17 +161,23 @@ struct Answers: Sendable {
                 .right("Recommenders"),
                 .left("In the index")
             )
-            for demand in demands where demand.dependents > 0 {
-                let request = NSFetchRequest<Package>(entityName: "Package")
-                request.predicate = NSPredicate(format: "name == %@", demand.name)
-                request.sortDescriptors = [NSSortDescriptor(key: "version", ascending: false)]
-                let packages = try context.fetch(request)
-                let name = try context.existingObject(with: demand.id) as? PackageName
+            let wanted = demands.filter { $0.dependents > 0 }
+            let packages = NSFetchRequest<Package>(entityName: "Package")
+            packages.predicate = NSPredicate(format: "name IN %@", wanted.map(\.name))
+            packages.sortDescriptors = [NSSortDescriptor(key: "version", ascending: false)]
+            let newest = Dictionary(try context.fetch(packages).map { ($0.name, $0) }) { first, _ in first }
+            let names = NSFetchRequest<PackageName>(entityName: "PackageName")
+            names.predicate = NSPredicate(format: "SELF IN %@", wanted.map(\.id))
+            names.relationshipKeyPathsForPrefetching = ["recommenders"]
+            let recommenders = Dictionary(
+                uniqueKeysWithValues: try context.fetch(names).map { ($0.objectID, $0.recommenders.count) }
+            )
+            for demand in wanted {
                 table.append(
                     demand.name,
                     demand.dependents.grouped,
-                    (name?.recommenders.count ?? 0).grouped,
-                    packages.first.map { "version \($0.version)" } ?? "virtual"
+                    (recommenders[demand.id] ?? 0).grouped,
+                    newest[demand.name].map { "version \($0.version)" } ?? "virtual"
                 )
             }
             return table

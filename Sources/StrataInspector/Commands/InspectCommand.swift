@@ -49,9 +49,29 @@ enum InspectCommand: Command {
         for (key, value) in metadata.sorted(by: { $0.key < $1.key }) where !own.contains(key) {
             rows.append([key, (value as? Data)?.base64EncodedString() ?? "\(value)"])
         }
-        if let placement { rows.append(["Tables", placement.rawValue]) }
+        if let placement {
+            rows.append(["Tables", placement.rawValue])
+            for consequence in consequences(of: placement) { rows.append(["", consequence]) }
+        }
         if let figures { rows += self.rows(figures) }
         return columns(rows, indent: 0)
+    }
+
+    /// The consequences of the form of a store on a server, unless it is the usual one.
+    private static func consequences(of placement: CoreDataStatistics.TablePlacement) -> [String] {
+        switch placement {
+        case .oneNode: []
+        case .shardedBySchema:
+            [
+                "no context can be pinned to a version",
+                "a fetch of several statements may see what others commit meanwhile",
+            ]
+        case .portable:
+            [
+                "saves that the history records commit one after the other",
+                "changes of other processes are noticed within a second", "no foreign keys, and no migration",
+            ]
+        }
     }
 
     /// The size of the store, and the readers that keep it from getting smaller.

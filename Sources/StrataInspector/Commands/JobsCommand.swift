@@ -5,7 +5,7 @@ import CoreDataJobs
 enum JobsCommand: Command {
     static let name = "jobs"
     static let summary =
-        "list: jobs, or their --counts. retry: failed jobs. cancel: open jobs. purge: done and cancelled jobs. pause, resume: a queue."
+        "list: jobs, or their --counts. retry: failed jobs. cancel: open jobs. purge: done and cancelled jobs. pause, resume, limit: a queue."
     static let options: [Option] = [
         Option(
             "--store",
@@ -14,14 +14,19 @@ enum JobsCommand: Command {
             help: "the SQLite file, or the URL of a PostgreSQL store; only list leaves it as it is"
         ),
         .model,
-        Option("--queue", "NAME", help: "only jobs of this queue; required by pause and resume"),
+        Option("--queue", "NAME", help: "only jobs of this queue; required by pause, resume and limit"),
         Option("--state", "STATE", help: "list, retry, cancel, purge: only jobs in this state, such as failed"),
         Option("--name", "NAME", help: "list, retry, cancel, purge: only jobs of this type"),
         Option("--id", "URI", help: "retry, cancel: only this job, as list prints it"),
         Option("--limit", "N", help: "list: how many at most (default: 100)"),
+        Option(
+            "--to",
+            "N",
+            help: "limit: how many jobs of the queue run at once, in all workers together; none for any number"
+        ),
         Option("--counts", help: "list: the number of jobs of each queue in each state"),
     ]
-    static let operand: String? = "list|retry|cancel|pause|resume|purge"
+    static let operand: String? = "list|retry|cancel|pause|resume|limit|purge"
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
         let verb = arguments.operands[0]
@@ -36,7 +41,8 @@ enum JobsCommand: Command {
             try change(arguments, open, asUsual: open.filter { $0 != .failed }, print, "cancelled") { $0.cancel() }
         case "purge": try purge(arguments, print)
         case "pause", "resume": try pause(arguments, verb == "pause", print)
-        case let other: throw UsageError("“\(other)” is none of list, retry, cancel, pause, resume and purge")
+        case "limit": try limit(arguments, print)
+        case let other: throw UsageError("“\(other)” is none of list, retry, cancel, pause, resume, limit and purge")
         }
         return .success
     }
@@ -49,7 +55,7 @@ enum JobsCommand: Command {
         let store = try open(arguments, .reading)
         try store.context.performAndWait {
             let request = try request(arguments, states, store)
-            if arguments.has("--counts") { return try counts(request, store.context, print) }
+            if arguments.has("--counts") { return try counts(request, of: arguments["--queue"], store.context, print) }
             request.fetchLimit = limit + 1
             let jobs = try store.context.fetch(request)
             guard !jobs.isEmpty else { return print("There are no such jobs.") }
@@ -69,10 +75,14 @@ enum JobsCommand: Command {
 
     private static func counts(
         _ request: NSFetchRequest<QueuedJob>,
+        of queue: String?,
         _ context: NSManagedObjectContext,
         _ print: (String) -> Void
     ) throws {
-        let paused = try context.pausedJobQueues()
+        let (paused, limits) = (try context.pausedJobQueues(), try context.jobQueueLimits())
+        func text(_ queue: String) -> String {
+            queue + (paused.contains(queue) ? " (paused)" : "") + (limits[queue].map { " (at most \($0))" } ?? "")
+        }
         let count = NSExpressionDescription()
         count.name = "count"
         count.expression = NSExpression(forFunction: "count:", arguments: [NSExpression(forKeyPath: "name")])
@@ -83,13 +93,13 @@ enum JobsCommand: Command {
         grouped.propertiesToGroupBy = ["queue", "state"]
         grouped.propertiesToFetch = ["queue", "state", count]
         grouped.sortDescriptors = ["queue", "state"].map { NSSortDescriptor(key: $0, ascending: true) }
-        let rows = try context.fetch(grouped).map { row in
-            let queue = row["queue"] as? String ?? ""
-            return [
-                queue + (paused.contains(queue) ? " (paused)" : ""), row["state"] as? String ?? "",
-                "\(row["count"] ?? 0)",
-            ]
+        let groups = try context.fetch(grouped)
+        var rows = groups.map { row in
+            [text(row["queue"] as? String ?? ""), row["state"] as? String ?? "", "\(row["count"] ?? 0)"]
         }
+        // A queue that was paused or got a limit before its first job would be forgotten otherwise.
+        let empty = paused.union(limits.keys).subtracting(groups.compactMap { $0["queue"] as? String })
+        rows += empty.filter { $0 == queue ?? $0 }.sorted().map { [text($0), "", "0"] }
         columns([["Queue", "State", "Jobs"]] + rows, rightAligned: [2], indent: 0).forEach(print)
     }
 
@@ -157,6 +167,18 @@ enum JobsCommand: Command {
             if pauses { try store.context.pauseJobs(in: queue) } else { try store.context.resumeJobs(in: queue) }
         }
         print("The queue \(queue) is \(pauses ? "paused" : "not paused").")
+        try store.coordinator.close()
+    }
+
+    private static func limit(_ arguments: Arguments, _ print: (String) -> Void) throws {
+        let (queue, text) = (try arguments.required("--queue"), try arguments.required("--to"))
+        let limit = text == "none" ? nil : try arguments.number("--to")
+        if let limit, !(1...Int(Int32.max)).contains(limit) {
+            throw UsageError("a limit is at least 1; pause lets no job of a queue run")
+        }
+        let store = try open(arguments, .writing([:]))
+        try store.context.performAndWait(retrying: 10) { try store.context.limitJobs(in: queue, to: limit) }
+        print("The queue \(queue) has \(limit.map { "a limit of \($0)" } ?? "no limit").")
         try store.coordinator.close()
     }
 

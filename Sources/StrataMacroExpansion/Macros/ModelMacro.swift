@@ -10,7 +10,7 @@ enum ModelMacro {
                     reading: request.declaration,
                     conforms: request.missingConformances?.contains("PersistentModel") != true
                 )
-                return Expansion(source: members(of: declaration), diagnostics: warnings(about: declaration))
+                return Expansion(source: members(of: declaration), diagnostics: findings(about: declaration))
             case "memberAttribute": return try memberAttribute(request)
             case "extension": return Expansion(source: conformance(request))
             default: throw Diagnostic("@Model cannot be expanded as '\(request.role)'.", at: 0..<0)
@@ -26,16 +26,62 @@ enum ModelMacro {
 
     // MARK: - Members
 
-    /// The macro's accessors take the place of observers, as they do with Apple's.
-    private static func warnings(about declaration: ModelDeclaration) -> [Diagnostic] {
-        declaration.properties.filter(\.hasObservers).map { property in
-            Diagnostic(
-                "The observers of '\(property.bareName)' never run, because @Model writes its accessors. "
-                    + "Mark it with @Transient, or observe a computed property that sets it.",
-                at: property.keywordRange,
-                isWarning: true
-            )
+    /// The errors and warnings about members of a class that can be expanded all the same.
+    private static func findings(about declaration: ModelDeclaration) -> [Diagnostic] {
+        let faults = declaration.faultyProperties.compactMap { property in
+            property.problem.map {
+                Diagnostic(
+                    $0.text,
+                    at: property.keywordRange,
+                    fixIt: $0.canBeTransient ? leavingOut(property) : nil
+                )
+            }
         }
+        let missing = [missingInitializer(of: declaration)].compactMap { $0 }
+        return faults + declaration.properties.compactMap(warning) + missing
+    }
+
+    /// The macro's accessors take the place of observers and of property wrappers, as they do with Apple's.
+    private static func warning(about property: ModelProperty) -> Diagnostic? {
+        let text: String
+        if property.hasObservers {
+            text =
+                "The observers of '\(property.bareName)' never run, because @Model writes its accessors. "
+                + "Mark it with @Transient, or observe a computed property that sets it."
+        } else if let attribute = property.strangeAttribute {
+            text =
+                "If @\(attribute) is a property wrapper, then '\(property.bareName)' cannot be stored, because @Model writes its "
+                + "accessors. Mark it with @Transient."
+        } else {
+            return nil
+        }
+        return Diagnostic(text, at: property.keywordRange, fixIt: leavingOut(property), isWarning: true)
+    }
+
+    private static func leavingOut(_ property: ModelProperty) -> Diagnostic.FixIt {
+        Diagnostic.FixIt(
+            message: "Leave it out of the schema",
+            range: property.start..<property.start,
+            replacement: "@Transient "
+        )
+    }
+
+    /// The initialiser that the macro adds is for the library, and hides the one that Swift would make.
+    private static func missingInitializer(of declaration: ModelDeclaration) -> Diagnostic? {
+        guard !declaration.hasInitializer, !declaration.isSubclass, !declaration.properties.isEmpty else { return nil }
+        let needsValues = declaration.properties.contains { property in
+            property.initialValue == nil && property.type?.source.hasSuffix("?") != true
+        }
+        let change = Diagnostic.FixIt(
+            message: "Add an initializer",
+            range: declaration.end..<declaration.end,
+            replacement: "    init() {}\n"
+        )
+        return Diagnostic(
+            "A class with @Model needs an initializer of its own; '\(declaration.name)' has none.",
+            at: declaration.nameRange,
+            fixIt: needsValues ? nil : change
+        )
     }
 
     private static func members(of declaration: ModelDeclaration) -> String {
@@ -49,9 +95,10 @@ enum ModelMacro {
         let root = declaration.isFinal ? "" : "\npublic typealias _$Root = \(name)\n"
         return """
             @SwiftData.Transient
-            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name)._makeBackingData() {
+            @exclusivity(unchecked) private var _$backingData: any SwiftData.BackingData<\(name)> = \(name)._makeBackingData() {
                 didSet {
                     _$link = _$backingData._link
+                    oldValue._link.leave()
                 }
             }
 
@@ -129,7 +176,7 @@ enum ModelMacro {
         @SwiftData.Transient
         private let _$observers = SwiftData._ModelObservers()
 
-        private var _$observationRegistrar: Observation.ObservationRegistrar {
+        private var _$observationRegistrar: SwiftData.ObservationRegistrar {
             _$observers.registrar
         }
 
@@ -243,7 +290,7 @@ enum ModelMacro {
         }
         // Contexts use the conformance on their own queues, also in a module whose declarations belong to the main actor.
         return """
-            nonisolated extension \(type): SwiftData.PersistentModel, Observation.Observable {
+            nonisolated extension \(type): SwiftData.PersistentModel, SwiftData.Observable {
             }
 
             @available(*, unavailable, message: "PersistentModels are not Sendable, use the ModelContext's actor or the persistentModelID")

@@ -14,13 +14,33 @@ struct ModelProperty: Equatable {
     let hasObservers: Bool
     /// The bytes of the keyword.
     let keywordRange: Range<Int>
+    /// Where an attribute may be put: before the modifiers.
+    let start: Int
+    /// The reason why the property cannot be in the schema, for the programmer.
+    let problem: Problem?
+
+    /// A reason why a stored property cannot be in the schema.
+    struct Problem: Equatable {
+        let text: String
+        /// Whether the property can be left out of the schema instead.
+        let canBeTransient: Bool
+    }
 
     var bareName: String { name.hasPrefix("`") ? String(name.dropFirst().dropLast()) : name }
 
     /// Whether the property is in the schema.
-    var isPersisted: Bool {
+    var isPersisted: Bool { isMeantToBePersisted && problem == nil }
+
+    /// Whether the property would be in the schema if nothing kept it from that.
+    var isMeantToBePersisted: Bool {
         !isComputed && attributes["Transient"] == nil && !bareName.hasPrefix("_$")
             && !modifiers.contains { ["static", "class", "lazy"].contains($0) }
+    }
+
+    /// An attribute that may be a property wrapper, which the accessors of the macro leave no place for.
+    var strangeAttribute: String? {
+        let known = ["Attribute", "Relationship", "Transient"]
+        return attributes.keys.sorted().first { $0.first?.isUppercase == true && !known.contains($0) }
     }
 
     /// Reads a property whose attributes and modifiers are the next tokens.
@@ -50,11 +70,63 @@ struct ModelProperty: Equatable {
         self.type = type
         self.initialValue = initialValue
         self.attributes = attributes
+        self.start = header.modifiers.first?.range.lowerBound ?? header.keyword.range.lowerBound
+        problem = Self.problem(of: name.text, type, attributes, isOneOfSeveral: cursor.isAt(","))
         modifiers = header.modifiers.map(\.text)
         isConstant = header.keyword.text == "let"
         self.isComputed = isComputed
         self.hasObservers = hasObservers
         keywordRange = header.keyword.range
+    }
+
+    // MARK: - What cannot be stored
+
+    private static func problem(
+        of name: String,
+        _ type: TypeText?,
+        _ attributes: [String: String],
+        isOneOfSeveral: Bool
+    ) -> Problem? {
+        if isOneOfSeveral {
+            return Problem(
+                text: "'\(name)' shares its declaration with another property. "
+                    + "Give each stored property a separate 'var'.",
+                canBeTransient: false
+            )
+        }
+        guard let source = type?.source, attributes["Transient"] == nil else { return nil }
+        if attributes["Relationship"] != nil, isBasic(source) {
+            return Problem(
+                text: "'\(name)' is no relationship: \(source) is no class with @Model. Take @Relationship away.",
+                canBeTransient: false
+            )
+        }
+        guard attributes["Attribute"]?.contains(".transformable") != true, let kind = uncodedKind(source) else {
+            return nil
+        }
+        return Problem(
+            text: "'\(name)' cannot be stored: \(source) is \(kind). "
+                + "Mark it with @Transient, or give it a Codable type.",
+            canBeTransient: true
+        )
+    }
+
+    /// The kind of a type that surely is not `Codable`; `nil` if it may be.
+    private static func uncodedKind(_ source: String) -> String? {
+        if source.contains("->") { return "a function" }
+        let words = source.split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+        if words.contains(where: { ["Any", "AnyObject", "any", "some"].contains($0) }) { return "no type of its own" }
+        let plain = source.hasSuffix("?") ? source.dropLast() : source[...]
+        if plain.hasPrefix("("), plain.hasSuffix(")"), plain.contains(",") { return "a tuple" }
+        return nil
+    }
+
+    private static func isBasic(_ source: String) -> Bool {
+        let basic = [
+            "String", "Int", "Int16", "Int32", "Int64", "Double", "Float", "Bool", "Date", "Data", "UUID", "URL",
+            "Decimal",
+        ]
+        return basic.contains(source.hasSuffix("?") ? String(source.dropLast()) : source)
     }
 
     /// The text between the parentheses of an attribute.
@@ -103,6 +175,14 @@ struct ModelDeclaration: Equatable {
     let name: String
     let modifiers: [String]
     let members: [Member]
+    /// The properties that are meant to be in the schema, and cannot be.
+    let faultyProperties: [ModelProperty]
+    /// Whether the class has an initialiser in its body.
+    let hasInitializer: Bool
+    /// Where a member may be put: before the brace that ends the body.
+    let end: Int
+    /// The bytes of the name.
+    let nameRange: Range<Int>
     /// Whether the class inherits from another model.
     let isSubclass: Bool
 
@@ -131,8 +211,20 @@ struct ModelDeclaration: Equatable {
         var cursor = Cursor(source)
         var isMainActor = false
         guard let header = cursor.readHeader(attribute: { isMainActor = isMainActor || $0.name == "MainActor" }),
-            header.keyword.text == "class", let name = header.name
+            let name = header.name
         else { throw Diagnostic("@Model can only stand on a class.", at: Cursor(source).range) }
+        guard header.keyword.text == "class" else {
+            let change = Diagnostic.FixIt(
+                message: "Make it a class",
+                range: header.keyword.range,
+                replacement: "final class"
+            )
+            throw Diagnostic(
+                "@Model can only stand on a class.",
+                at: Cursor(source).range,
+                fixIt: header.keyword.text == "struct" ? change : nil
+            )
+        }
         guard !isMainActor else {
             throw Diagnostic(
                 "A class with @Model cannot belong to the main actor: contexts read it on their own queues, and the key paths of "
@@ -148,11 +240,15 @@ struct ModelDeclaration: Equatable {
         cursor.advance()
         self.name = name.text
         modifiers = header.modifiers.map(\.text)
-        members = Self.readMembers(&cursor)
+        nameRange = name.range
+        (members, faultyProperties, hasInitializer) = Self.readMembers(&cursor)
+        end = cursor.current?.range.lowerBound ?? source.utf8.count
     }
 
-    private static func readMembers(_ cursor: inout Cursor) -> [Member] {
-        var members: [Member] = []
+    private static func readMembers(_ cursor: inout Cursor)
+        -> (members: [Member], faulty: [ModelProperty], hasInitializer: Bool)
+    {
+        var (members, faulty, hasInitializer): ([Member], [ModelProperty], Bool) = ([], [], false)
         while let token = cursor.current, token.text != "}" {
             if cursor.take(";") { continue }
             if token.text == "#" {
@@ -161,13 +257,19 @@ struct ModelDeclaration: Equatable {
             }
             let start = cursor
             if let property = ModelProperty(reading: &cursor) {
-                if property.isPersisted { members.append(.property(property)) }
+                if property.isPersisted {
+                    members.append(.property(property))
+                } else if property.isMeantToBePersisted {
+                    faulty.append(property)
+                }
             } else {
+                cursor = start
+                if cursor.readHeader()?.keyword.text == "init" { hasInitializer = true }
                 cursor = start
                 skipMember(&cursor)
             }
         }
-        return members
+        return (members, faulty, hasInitializer)
     }
 
     /// Reads `#if` and the like, or `#Unique` and `#Index`.

@@ -46,7 +46,10 @@ struct BatchTransaction {
     mutating func run(_ given: [GivenRow]) throws {
         switch batch.work {
         case .insert(let insertion): try insert(given, insertion)
-        case .update(let update): try self.update(update.leased(at: Date().timeIntervalSinceReferenceDate))
+        case .update(let update):
+            let before = contents
+            guard let update = try update.withinQuota({ try InMemoryFetch($0.rows, before).count() }) else { break }
+            try self.update(update.leased(at: Date().timeIntervalSinceReferenceDate))
         case .delete(let deletion): try delete(deletion)
         }
         reordered.write(to: &contents)

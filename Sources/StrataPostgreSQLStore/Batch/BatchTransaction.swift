@@ -84,6 +84,7 @@ final class BatchTransaction {
         switch batch.work {
         case .insert(let insertion): try insert(given, insertion)
         case .update(let update):
+            guard let update = try update.withinQuota(count) else { return false }
             if let isRecorded = try updateAtOnce(update, identifier: identifier) { return isRecorded }
             try self.update(try update.leased(at: try serverTime()))
         case .delete(let deletion):
@@ -113,6 +114,25 @@ final class BatchTransaction {
             changes.followed.add(row.key, row.layout)
         }
         return transaction.history?.isWritten ?? false
+    }
+
+    /// Counts the rows of a quota, when all other transactions with it have ended.
+    ///
+    /// A claim passes by rows that others have locked. So without the lock two claims would count the same rows, and both would
+    /// take the last place.
+    private func count(_ quota: RowQuota) throws -> Int {
+        if connection.isPortable {
+            // Each transaction that writes shares a weaker lock of this row.
+            try connection.post("SELECT 1 FROM strata_store FOR NO KEY UPDATE", mayWait: true)
+        } else {
+            try connection.post(
+                "SELECT pg_catalog.pg_advisory_xact_lock(\(AdvisoryLocks.quota))",
+                [.text(quota.name)],
+                mayWait: true
+            )
+        }
+        // In READ COMMITTED the next statement sees what they have committed.
+        return try source.count(for: quota.rows)
     }
 
     /// The rows of the batch, found within the time limit of its request.

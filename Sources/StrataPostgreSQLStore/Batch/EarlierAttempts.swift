@@ -62,6 +62,9 @@ final class EarlierAttempts {
     /// Locks the rows, or their tables, with the next statement, in the order in which all saves lock rows.
     func lockContended(_ database: OpenPostgreSQLStore, _ connection: Connection) throws {
         let naming = database.naming
+        if database.form == .portable, overtakings >= Self.mostOvertakings {
+            return try OpenPostgreSQLStore.lockOutWriters(ofPortable: connection)
+        }
         for (root, keys) in contended.sorted(by: { $0.key < $1.key }) {
             guard let entity = database.mapping.entity(modelNumber: root) else { continue }
             guard overtakings < Self.mostOvertakings else {

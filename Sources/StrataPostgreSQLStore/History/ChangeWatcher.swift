@@ -28,7 +28,7 @@ final class ChangeWatcher: @unchecked Sendable {
     private var serverRun: ServerRun?
     /// The changes of the server that were known when the connection was opened.
     private var serverChanges = 0
-    private var mayNotify = true
+    private var mayNotify: Bool
     private let seen = Locked(ContinuousClock.now)
 
     /// How many milliseconds pass before it looks without a wake-up.
@@ -49,6 +49,7 @@ final class ChangeWatcher: @unchecked Sendable {
         self.database = database
         self.engine = engine
         self.last = last
+        mayNotify = database.form != .portable
         shared = database.pool.budget == nil ? nil : SharedWatchConnection.of(database.pool.target)
         var ends: [Int32] = [-1, -1]
         pipe(&ends)
@@ -118,6 +119,7 @@ final class ChangeWatcher: @unchecked Sendable {
     ///
     /// - Returns: When the look began.
     private func round(_ connection: Connection, _ wakesOthers: Bool) throws -> ContinuousClock.Instant {
+        if database.form == .portable { try database.requireSame(connection) }
         if shared != nil { try noteServer(of: connection, changes: database.pool.serverChanges) }
         let start = ContinuousClock.now
         try database.pool.letWork(connection) {
@@ -144,6 +146,7 @@ final class ChangeWatcher: @unchecked Sendable {
         // This is read first: the connection may lead to the server before a later change.
         let changes = database.pool.serverChanges
         let connection = try database.pool.open(timeout: min(database.pool.timeout, Self.longestSilence))
+        if database.form == .portable { try database.requireSame(connection) }
         // Behind a pooler the connection does not receive the notifications of a session, so the thread only looks.
         if !connection.isPooled {
             try connection.command("SET synchronous_commit = off")
@@ -155,7 +158,7 @@ final class ChangeWatcher: @unchecked Sendable {
             }
         }
         try noteServer(of: connection, changes: changes)
-        mayNotify = true
+        mayNotify = database.form != .portable
         return connection
     }
 

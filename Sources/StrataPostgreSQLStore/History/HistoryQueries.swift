@@ -21,7 +21,10 @@ struct HistoryQueries {
     ///
     /// A number is given after the commit, by a process that wants to read. So a transaction that becomes visible later
     /// has a higher number, tokens skip nothing, and saves do not wait for one another.
+    ///
+    /// The transactions of a portable store have their numbers already.
     static func number(_ connection: Connection) throws {
+        if connection.isPortable { return }
         // Most often there is nothing to do.
         let waiting = try connection.query("SELECT 1 FROM strata_transaction WHERE number IS NULL LIMIT 1")
         guard waiting.rowCount > 0 else { return }
@@ -70,6 +73,10 @@ struct HistoryQueries {
             "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '\(longestPause)s', true)"
         )
         guard isAlone else { return }
+        if connection.isPortable {
+            try connection.post("SELECT 1 FROM strata_history FOR UPDATE", mayWait: true)
+            return
+        }
         try connection.post("SELECT pg_catalog.pg_advisory_xact_lock(\(AdvisoryLocks.numbering))", mayWait: true)
     }
 

@@ -99,9 +99,12 @@ final class HistoryRecorder {
         guard !runs.isEmpty else { return }
         isWritten = true
         // The number in the sequence is drawn when all rows are locked, so a later change of a row gets a later number.
-        let transaction = """
-            INSERT INTO strata_transaction (id, time, author, bundle, context, process)
-            VALUES ($1, \(HistoryQueries.now), $2, $3, $4, $5) RETURNING seq
+        let transaction =
+            connection.isPortable
+            ? Self.numberedTransaction
+            : """
+            t AS (INSERT INTO strata_transaction (id, time, author, bundle, context, process)
+            VALUES ($1, \(HistoryQueries.now), $2, $3, $4, $5) RETURNING seq)
             """
         let values: [PostgreSQLValue] = [
             .uuid(identifier), Self.text(author), Self.text(Self.bundleID), Self.text(contextName),
@@ -110,7 +113,8 @@ final class HistoryRecorder {
         var rest = runs[...]
         while !rest.isEmpty {
             let isFirst = rest.startIndex == 0
-            let source = isFirst ? transaction : "SELECT seq FROM strata_transaction WHERE id = $1"
+            let known = "t AS (SELECT seq FROM strata_transaction WHERE id = $1)"
+            let source = isFirst ? transaction : known
             let other = isFirst ? values : [values[0]]
             // There are no arrays of arrays of different lengths. So the keys of all runs are one array, and each run
             // has a part of it.
@@ -132,7 +136,7 @@ final class HistoryRecorder {
             let runs = unnested(Self.columns, from: other.count + 1)
             try connection.post(
                 """
-                WITH t AS (\(source))
+                WITH \(source)
                 INSERT INTO strata_change (seq, place, kind, entity, mask, tombstone, keys)
                 SELECT t.seq, u.place, u.kind, u.entity, u.mask, u.tombstone, ($\(other.count + Self.columns.count + 1))[u.first:u.last]
                 FROM t, \(runs) AS u (place, kind, entity, mask, tombstone, first, last)
@@ -141,6 +145,16 @@ final class HistoryRecorder {
             )
         }
     }
+
+    /// The transaction of a portable store, with its number.
+    ///
+    /// The number is that of a row that every transaction with changes writes last, and keeps locked until it ends. So numbers become visible in their order
+    /// and without gaps, and no reader has to give them. The price is that such transactions commit one after the other.
+    private static let numberedTransaction = """
+        n AS (UPDATE strata_history SET last = last + 1 RETURNING last),
+        t AS (INSERT INTO strata_transaction (number, id, time, author, bundle, context, process)
+        SELECT n.last, $1, \(HistoryQueries.now), $2, $3, $4, $5 FROM n RETURNING seq)
+        """
 
     /// The place, kind, entity, mask and tombstone of each run, and the positions of its first and its last key.
     private static let columns: [PostgreSQLType] = [.int8, .int8, .int8, .bytea, .bytea, .int8, .int8]

@@ -39,7 +39,7 @@ extension PostgreSQLEngine: HistoryStore {
     package func beginHistory(after number: Int64) throws {
         let database = try openDatabase()
         try PostgreSQLBoundary.run(.saving, at: database.place) {
-            try database.pool.withConnection { connection in
+            try database.pool.writing { connection in
                 try database.requireSame(connection)
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
                 // One number stays without a transaction, so that the last place of the other history is not directly
@@ -230,7 +230,7 @@ extension PostgreSQLEngine: HistoryStore {
         let database = try historyDatabase()
         guard !isReadOnly else { throw readOnlyError }
         return try PostgreSQLBoundary.run(.saving, at: database.place) {
-            try database.pool.withConnection { connection in
+            try database.pool.writing { connection in
                 try database.requireSame(connection)
                 try HistoryQueries.number(connection)
                 try HistoryQueries.begin(connection)

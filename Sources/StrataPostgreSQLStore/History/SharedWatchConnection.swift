@@ -42,6 +42,7 @@ final class SharedWatchConnection: Sendable {
     /// - Returns: The result of `body`.
     /// - Throws: ``PostgreSQLError``, and the errors of `body`.
     func withConnection<R>(to database: OpenPostgreSQLStore, _ body: (Connection) throws -> R) throws -> R {
+        if database.form == .portable { return try database.pool.withConnection(body) }
         // Behind a pooler each transaction sets the schema of the store that its connection was opened for.
         let isPooled = try pool.withConnection { $0.isPooled }
         if isPooled { return try database.pool.withConnection(body) }

@@ -12,17 +12,19 @@ struct LockTurns {
     private let connection: Connection
     private let end: ContinuousClock.Instant
 
+    private let limit: String
+
     /// Makes the turns for a connection.
     ///
     /// - Parameters:
     ///   - connection: The connection that takes the locks.
     ///   - timeout: How many seconds others may keep them.
-    init(_ connection: Connection, timeout: Double) {
+    ///   - wait: How many seconds to wait for a table before others may proceed.
+    init(_ connection: Connection, timeout: Double, wait: Double = Self.wait) {
         self.connection = connection
         end = .now + .seconds(timeout)
+        limit = "SET LOCAL lock_timeout = \(Int(wait * 1000))"
     }
-
-    private static let limit = "SET LOCAL lock_timeout = \(Int(wait * 1000))"
 
     /// Runs `body` in a transaction.
     ///
@@ -39,7 +41,7 @@ struct LockTurns {
         before: () throws -> Void = {},
         _ body: () throws -> R
     ) throws -> R {
-        let begin = ["BEGIN ISOLATION LEVEL READ COMMITTED", Self.limit, PostgreSQLEngine.workSetting] + settings
+        let begin = ["BEGIN ISOLATION LEVEL READ COMMITTED", limit, PostgreSQLEngine.workSetting] + settings
         return try run(begin.joined(separator: "; "), back: "ROLLBACK", before: before, body)
     }
 
@@ -51,7 +53,7 @@ struct LockTurns {
     /// - Returns: The result of `body`.
     /// - Throws: The errors of ``transaction(_:_:)``.
     func savepoint<R>(_ body: () throws -> R) throws -> R {
-        try run("SAVEPOINT strata_place; \(Self.limit)", back: "ROLLBACK TO SAVEPOINT strata_place", before: {}, body)
+        try run("SAVEPOINT strata_place; \(limit)", back: "ROLLBACK TO SAVEPOINT strata_place", before: {}, body)
     }
 
     private func run<R>(

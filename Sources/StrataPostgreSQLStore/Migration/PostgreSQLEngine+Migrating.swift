@@ -19,6 +19,8 @@ package struct PostgreSQLMigrationRequest {
     package let timeout: Double
     /// Called with the part of the work that is done, from 0 to 1; an error that it throws ends the migration.
     package let advance: (Double) throws -> Void
+    /// Called with what is left for the transaction although it was planned before, as part of a sentence.
+    package let note: (String) -> Void
 
     package init(
         url: URL,
@@ -27,7 +29,8 @@ package struct PostgreSQLMigrationRequest {
         modelCache: Data?,
         mayDropValues: Bool,
         timeout: Double,
-        advance: @escaping (Double) throws -> Void
+        advance: @escaping (Double) throws -> Void,
+        note: @escaping (String) -> Void = { _ in }
     ) {
         self.url = url
         self.migration = migration
@@ -36,13 +39,15 @@ package struct PostgreSQLMigrationRequest {
         self.mayDropValues = mayDropValues
         self.timeout = timeout
         self.advance = advance
+        self.note = note
     }
 }
 
 extension PostgreSQLEngine {
     /// Brings a store to another version of its model, in one transaction.
     ///
-    /// Other processes that read or save wait until it is done. Tables are locked before anything is changed. A wait
+    /// The work that takes long on large tables is done before, while other processes read and save: see
+    /// ``MigrationPreparation``. During the transaction they wait until it is done. Tables are locked before anything is changed. A wait
     /// for a table keeps all others from it, so each wait lasts for a second at most.
     ///
     /// Older sessions end at the commit. So no process reads or saves with the old model afterwards, because a new
@@ -64,8 +69,16 @@ extension PostgreSQLEngine {
             let pool = OpenPostgreSQLStore.pool(target, size: 2, timeout: request.timeout)
             defer { pool.close() }
             return try pool.withConnection { connection in
+                try PortableMigration.refuse(at: target, on: connection)
+                let preparation = try prepare(request, at: target, through: pool, on: connection)
                 pool.explainWaits(of: connection, waiting: LockTurns.wait)
-                return try migrate(request, at: target, through: pool, on: connection)
+                do {
+                    return try migrate(request, after: preparation, at: target, through: pool, on: connection)
+                } catch {
+                    // After a wait in vain the same migration is likely to come again, and uses what was prepared.
+                    if (error as? PostgreSQLError)?.sqlState != "55P03" { preparation?.abandon() }
+                    throw error
+                }
             }
         }
     }
@@ -78,17 +91,39 @@ extension PostgreSQLEngine {
     /// A limit of the role is meant for queries of programs, and not for work on whole tables.
     static let workSetting = "SET LOCAL statement_timeout = 0"
 
-    private static func migrate(
+    private static func prepare(
         _ request: PostgreSQLMigrationRequest,
         at target: ConnectionTarget,
         through pool: ConnectionPool,
         on connection: Connection
+    ) throws -> MigrationPreparation? {
+        pool.explainWaits(of: connection, waiting: MigrationPreparation.wait)
+        return try describingFailures(of: request, at: target) {
+            try MigrationPreparation.make(request, at: target, on: connection)
+        }
+    }
+
+    private static func migrate(
+        _ request: PostgreSQLMigrationRequest,
+        after preparation: MigrationPreparation?,
+        at target: ConnectionTarget,
+        through pool: ConnectionPool,
+        on connection: Connection
     ) throws -> Bool {
-        do {
-            return try LockTurns(connection, timeout: request.timeout).transaction {
-                try attempt(request, at: target, through: pool, on: connection)
+        try describingFailures(of: request, at: target) {
+            try LockTurns(connection, timeout: request.timeout).transaction {
+                try attempt(request, after: preparation, at: target, through: pool, on: connection)
             }
-        } catch let error as PostgreSQLError
+        }
+    }
+
+    /// Runs a part of a migration, and describes its errors.
+    private static func describingFailures<R>(
+        of request: PostgreSQLMigrationRequest,
+        at target: ConnectionTarget,
+        _ body: () throws -> R
+    ) throws -> R {
+        do { return try body() } catch let error as PostgreSQLError
             where error.sqlState == "55P03" || ![.server, .rolledBack].contains(error.kind)
         {
             throw error
@@ -108,6 +143,7 @@ extension PostgreSQLEngine {
     /// Migrates in the transaction that is open.
     private static func attempt(
         _ request: PostgreSQLMigrationRequest,
+        after preparation: MigrationPreparation?,
         at target: ConnectionTarget,
         through pool: ConnectionPool,
         on connection: Connection
@@ -122,7 +158,14 @@ extension PostgreSQLEngine {
             return false
         }
         try StoreFormat.bringUp(metadata, of: target, connection)
-        guard try PostgreSQLMigration(request, at: target, from: metadata, on: connection).run() else {
+        let migration = try PostgreSQLMigration(
+            request,
+            at: target,
+            from: metadata,
+            on: connection,
+            after: preparation
+        )
+        guard try migration.run() else {
             try connection.command("ROLLBACK")
             return false
         }

@@ -39,7 +39,16 @@ extension PostgreSQLEngine {
                 advance: { _ in }
             )
             let target = try ConnectionTarget(url)
-            let forecast = try PostgreSQLMigration(request, at: target, from: metadata, on: connection).forecast()
+            let form = try ServerForm.answer(ServerForm.ask(connection), connection)
+            // Without that right the server refuses the steps before the transaction.
+            let mayCreate = try connection.query(
+                "SELECT pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE')"
+            )
+            let mayPrepare =
+                !connection.isPooled && form == .oneNode && metadata.format == StoreFormat.current
+                && mayCreate.firstInt64 != 0
+            let forecast = try PostgreSQLMigration(request, at: target, from: metadata, on: connection)
+                .forecast(mayPrepare: mayPrepare)
             try connection.rollback()
             return forecast
         }
@@ -48,7 +57,8 @@ extension PostgreSQLEngine {
 
 extension PostgreSQLMigration {
     /// The effects of the migration, which is not made.
-    fileprivate func forecast() throws -> MigrationForecast {
+    fileprivate func forecast(mayPrepare: Bool) throws -> MigrationForecast {
+        if mayPrepare { for table in try plannedTables() { prepared[table.table] = table } }
         _ = try belongingsWithoutObstacles()
         var rows: [String: Int] = [:]
         for table in source.tables {
@@ -71,7 +81,8 @@ extension PostgreSQLMigration {
             rows: rows,
             problems: problems,
             losses: try layout.losses.findings(firstNumber),
-            copied: copied
+            copied: copied,
+            steps: try steps()
         )
     }
 

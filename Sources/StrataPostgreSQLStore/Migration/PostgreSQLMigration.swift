@@ -22,7 +22,13 @@ final class PostgreSQLMigration: MigrationDriver {
     var names = MigratedNames(prefix: "strata_migrated_")
     private lazy var takenNames = PostgreSQLSchema.takenNames(destination)
     /// The indexes that stay.
-    var standing: Set<SQLName> = []
+    var standing = StandingIndexes([], from: [], [:])
+    /// The names in between of indexes that get other names, by these.
+    var renamedIndexes: [SQLName: SQLName] = [:]
+    /// The preparations of large tables, by the names of the tables.
+    var prepared: [SQLName: PreparedTable] = [:]
+    /// The result of the preparation before the transaction; `nil` if there was none.
+    let preparation: MigrationPreparation?
     /// Whether the store has foreign keys, and gets those of the new model.
     private(set) var hadForeignKeys = false
 
@@ -32,10 +38,12 @@ final class PostgreSQLMigration: MigrationDriver {
         _ request: PostgreSQLMigrationRequest,
         at target: ConnectionTarget,
         from metadata: StoreMetadata,
-        on connection: Connection
+        on connection: Connection,
+        after preparation: MigrationPreparation? = nil
     ) throws {
         self.request = request
         self.connection = connection
+        self.preparation = preparation
         self.metadata = metadata
         place = target.place
         let migration = request.migration
@@ -62,14 +70,17 @@ final class PostgreSQLMigration: MigrationDriver {
         guard request.migration.starts(at: metadata.versionHashes) else { return false }
         // Copying large tables may take long.
         connection.patience = max(request.timeout, PostgreSQLEngine.workPatience)
+        try adoptPreparation()
         let (belongings, successors) = try belongingsWithoutObstacles()
-        try checkRows(at: request.url, place: place, mayDropValues: request.mayDropValues)
+        let proven = try tablesThatFit()
+        try checkRows(at: request.url, place: place, mayDropValues: request.mayDropValues, except: proven)
         // The foreign keys are dropped before rows are written, because checks that wait for the end of the transaction
         // keep tables from being changed.
-        hadForeignKeys = try ForeignKeys.drop(connection)
+        hadForeignKeys = try ForeignKeys.drop(connection, except: standingForeignKeys)
         try dropIndexes()
         try freeNames()
-        try copyTables(request.advance)
+        let start = preparation == nil ? 0 : MigrationPreparation.share
+        try copyTables { try request.advance(start + (1 - start) * $0) }
         try keepSequences()
         try replaceTables()
         for successor in successors { try belongings.handOn(to: successor) }
@@ -180,6 +191,7 @@ final class PostgreSQLMigration: MigrationDriver {
 
     func alteration(_ table: TableMigration) -> TableAlteration? {
         guard let source = table.source else { return nil }
+        if let prepared = prepared[source.name] { return prepared.alteration }
         return TableAlteration(table, columns: source.columns.map { ($0.name.raw, $0.type) })
     }
 
@@ -194,13 +206,21 @@ final class PostgreSQLMigration: MigrationDriver {
     }
 
     /// A column as a value of another type.
-    static func cast(_ column: SQLName, _ type: String?, to wanted: String) -> String {
-        guard let type, type != wanted else { return column.description }
+    ///
+    /// - Parameters:
+    ///   - column: The column.
+    ///   - type: Its type; `nil` if it is unknown.
+    ///   - wanted: The type of the value.
+    ///   - prefix: The text before the column's name.
+    /// - Returns: The expression.
+    static func cast(_ column: SQLName, _ type: String?, to wanted: String, prefix: String = "") -> String {
+        guard let type, type != wanted else { return "\(prefix)\(column)" }
         // A truth value becomes a number only through `integer`.
-        return type == "boolean" ? "\(column)::integer::\(wanted)" : "\(column)::\(wanted)"
+        return type == "boolean" ? "\(prefix)\(column)::integer::\(wanted)" : "\(prefix)\(column)::\(wanted)"
     }
 
     func alter(_ source: SQLTable, _ alteration: TableAlteration, for table: TableMigration) throws {
+        for statement in prepared[source.name]?.completion ?? [] { try connection.command(statement) }
         if let condition = alteration.deletion {
             try connection.command("DELETE FROM \(source.name) WHERE \(condition)")
         }
@@ -242,7 +262,7 @@ final class PostgreSQLMigration: MigrationDriver {
         return "$\(values.count)"
     }
 
-    private static func value(_ constant: MigratedValue.Constant) -> PostgreSQLValue {
+    static func value(_ constant: MigratedValue.Constant) -> PostgreSQLValue {
         switch (constant.binding, constant.type) {
         case (.integer(let number), .boolean): .bool(number != 0)
         case (.text(let digits), .decimal): Decimal(string: digits).map { .numeric($0) } ?? .null(.numeric)
@@ -255,7 +275,7 @@ final class PostgreSQLMigration: MigrationDriver {
     }
 
     /// The value as text for the database; `nil` if it cannot store the value.
-    private static func text(_ constant: MigratedValue.Constant) -> String? {
+    static func text(_ constant: MigratedValue.Constant) -> String? {
         switch value(constant) {
         case .bool(let value): value ? "true" : "false"
         case .int8(let value): "\(value)"

@@ -57,6 +57,7 @@ package final class PostgreSQLReplacement {
         connection = try PostgreSQLBoundary.run(.migrating, at: target.place) { try pool.open() }
         let isExpected = try PostgreSQLBoundary.run(.migrating, at: target.place) {
             // This needs a separate transaction, because it locks tables that the copy reads.
+            try PortableMigration.refuse(at: target, on: connection)
             if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
                 try StoreFormat.bringUp(target, connection)
             }
@@ -196,6 +197,7 @@ package final class PostgreSQLReplacement {
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)
                 let belongings = try TableBelongings(of: oldNames + PostgreSQLSchema.sequences(source), connection)
                 try connection.command("DROP TABLE \(oldTables)")
+                try PreparedParts.removeFunctions(connection)
                 for table in source.tables {
                     try connection.command("DROP SEQUENCE \(PostgreSQLSchema.sequence(table))")
                 }

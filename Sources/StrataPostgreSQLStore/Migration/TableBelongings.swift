@@ -81,9 +81,9 @@ struct TableBelongings {
             SELECT c.relname::text, pg_catalog.quote_ident(t.tgname), pg_catalog.pg_get_triggerdef(t.oid),
             CASE t.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' END
             FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
-            WHERE \(Self.areNamed) AND NOT t.tgisinternal ORDER BY 1, 2
+            WHERE \(Self.areNamed) AND NOT t.tgisinternal AND pg_catalog.strpos(t.tgname::text, $2) <> 1 ORDER BY 1, 2
             """,
-            [list]
+            [list, .text(PreparedParts.prefix)]
         )
         for row in made.rows {
             triggers[row.string(0), default: []].append(
@@ -209,9 +209,10 @@ struct TableBelongings {
         let found = try connection.query(
             """
             SELECT c.relname::text, a.attname::text FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
-            WHERE \(Self.areNamed) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1, 2
+            WHERE \(Self.areNamed) AND a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.strpos(a.attname::text, $2) <> 1
+            ORDER BY 1, 2
             """,
-            [list]
+            [list, .text(PreparedParts.prefix)]
         )
         let known = Dictionary(columns.map { ($0.raw, Set($1.map(\.raw))) }) { $1 }
         let own = found.rows.filter { known[$0.string(0)]?.contains($0.string(1)) == false }.map { row in
@@ -251,13 +252,14 @@ struct TableBelongings {
             OR d.refclassid = 'pg_catalog.pg_type'::regclass AND d.refobjid = c.reltype
             LEFT JOIN pg_catalog.pg_constraint AS k ON d.classid = 'pg_catalog.pg_constraint'::regclass AND k.oid = d.objid
             WHERE d.deptype = 'n' AND d.classid <> 'pg_catalog.pg_trigger'::regclass AND \(Self.areNamed)
-            AND (k.oid IS NULL OR k.conrelid <> c.oid AND pg_catalog.strpos(k.conname::text, $2) <> 1)
+            AND (k.oid IS NULL OR k.conrelid <> c.oid AND pg_catalog.strpos(k.conname::text, $2) <> 1
+            AND pg_catalog.strpos(k.conname::text, $3) <> 1)
             UNION ALL
             SELECT 'row security', c.relname::text FROM pg_catalog.pg_class AS c
             WHERE \(Self.areNamed) AND (c.relrowsecurity OR EXISTS (SELECT FROM pg_catalog.pg_policy AS p WHERE p.polrelid = c.oid))
             ORDER BY 2, 1
             """,
-            [.array(Self.array(dropped)), .text(ForeignKey.prefix)]
+            [.array(Self.array(dropped)), .text(ForeignKey.prefix), .text(PreparedParts.prefix)]
         )
         var obstacles = found.rows.map { "\($0.string(0)) (of \($0.string(1)))" }
         for successor in successors where successor.old != successor.new {
@@ -268,6 +270,11 @@ struct TableBelongings {
             }
         }
         return obstacles
+    }
+
+    /// Whether nothing of others prevents that columns of a table are replaced.
+    func isFree(_ table: SQLName, columns: Set<SQLName>) throws -> Bool {
+        try obstacles([table], []).isEmpty && losses([table: columns]).isEmpty
     }
 
     /// Refuses a migration if there are obstacles.

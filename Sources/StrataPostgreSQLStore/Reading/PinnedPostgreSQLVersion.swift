@@ -69,7 +69,7 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
         throws
         -> PinnedPostgreSQLVersion
     {
-        if connection.isPooled { try database.requireSame(connection) }
+        if connection.isPooled || database.form == .portable { try database.requireSame(connection) }
         do {
             let begun = try StoreMetadata.beginReading(connection)
             if !connection.isPooled, !connection.isKnown {

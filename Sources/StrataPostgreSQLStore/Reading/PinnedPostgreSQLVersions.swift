@@ -34,7 +34,7 @@ final class PinnedPostgreSQLVersions: Sendable {
     func hold(_ database: OpenPostgreSQLStore, mayBeReplica: Bool, ageLimit limit: Double?) throws
         -> PinnedPostgreSQLVersion
     {
-        guard database.form == .oneNode else {
+        guard database.form != .shardedBySchema else {
             throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [

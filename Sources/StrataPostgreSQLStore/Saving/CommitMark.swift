@@ -12,29 +12,34 @@ struct CommitMark {
     private let isRecorded: Bool
     private let serverRun: ServerRun?
     private let witness: WrittenRow?
+    /// The proof of a portable store, which needs no other; `nil` for other stores.
+    private let receipt: CommitReceipt?
 
     /// Notes what is known before the commit.
     ///
     /// - Parameters:
     ///   - begun: The number of the transaction, and of the server's process, as the server reported them at the
-    ///     beginning.
+    ///     beginning; `nil` for a portable store.
     ///   - connection: The connection that writes.
     ///   - identifier: The identifier of the transaction in the history.
     ///   - isRecorded: Whether the history contains it.
     ///   - witness: A row that it has written; `nil` if there is none, as for a batch.
+    ///   - receipt: The receipt that it has written; `nil` if the store is not portable.
     init(
-        begun: QueryResult,
+        begun: QueryResult?,
         on connection: Connection,
         identifier: UUID,
         isRecorded: Bool,
-        witness: WrittenRow?
+        witness: WrittenRow?,
+        receipt: CommitReceipt? = nil
     ) {
         self.isRecorded = isRecorded
+        self.receipt = receipt
         self.witness = witness
         serverRun = connection.serverRun
         session = LostSession(
-            process: begun.rowCount > 0 ? begun[0].int64(1) : 0,
-            transaction: begun.rowCount > 0 ? begun[0].string(0) : ""
+            process: begun.flatMap { $0.rowCount > 0 ? $0[0].int64(1) : nil } ?? 0,
+            transaction: begun.flatMap { $0.rowCount > 0 ? $0[0].string(0) : nil } ?? ""
         )
         timeline = connection.timeline
         self.identifier = identifier
@@ -100,6 +105,7 @@ struct CommitMark {
     /// - Throws: ``PostgreSQLError`` if the server does not answer, or does not know the result.
     private func ask(_ database: OpenPostgreSQLStore, _ ending: inout LostSession.State?) throws -> Bool? {
         let connection = try database.pool.open(timeout: 5)
+        if let receipt { return try receipt.isCommitted(connection) }
         let isCommitted = try outcome(in: database, askedOn: connection, ending: &ending)
         // The session may have begun to wait for a standby just then.
         if isCommitted == true, ending != nil, try LostSession.mayWaitForStandby(connection) {

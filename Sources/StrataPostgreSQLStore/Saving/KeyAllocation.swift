@@ -121,6 +121,13 @@ final class KeyAllocation: Sendable {
     /// the same statement asks for the increment of the sequence, and whether there are rows with these keys.
     private func draw(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Range<Int64>] {
         if form == .shardedBySchema { return try drawApart(blocks, of: table, on: connection) }
+        if form == .portable {
+            // Nothing that others have done since belongs to a transaction, unless one is open.
+            guard connection.isIdle, !connection.hasPosted else {
+                return try drawApart(blocks, of: table, on: connection)
+            }
+            return try pool.repeatingConflicts { try drawApart(blocks, of: table, on: connection) }
+        }
         let key = mapping.dialect.naming.key
         let sequence = PostgreSQLSchema.sequence(table)
         let sql = """

@@ -226,6 +226,8 @@ struct StoreWrite<Work: RepeatableWork> {
     ) throws -> Work.Answer? {
         let recordsHistory = database.recordsHistory
         let begun = try begin(on: connection, recordsHistory: recordsHistory)
+        let receipt = database.lease?.newReceipt()
+        try receipt?.post(on: connection)
         switch try work.run(attempt, in: database, on: connection, identifier: identifier) {
         case .refused(let answer):
             // The conflicting rows are read again anyway. A history reports the other changes a little later.
@@ -235,7 +237,7 @@ struct StoreWrite<Work: RepeatableWork> {
         case .written(let answer, let result, let isRecorded, let witness):
             if isRecorded { engine.ownTransactions.withLock { $0.add(identifier) } }
             // These numbers are needed if the connection breaks, so they are read before COMMIT is sent.
-            let numbers = try connection.answer(begun.numbers)
+            let numbers = try begun.numbers.map { try connection.answer($0) }
             if try begun.findsHistory(connection) {
                 database.recordHistory()
                 try takeBack(on: connection)
@@ -246,9 +248,11 @@ struct StoreWrite<Work: RepeatableWork> {
                 on: connection,
                 identifier: identifier,
                 isRecorded: isRecorded,
-                witness: witness
+                witness: witness,
+                receipt: receipt
             )
             try commitWithMetadata(result, on: connection, mark)
+            if let receipt { database.lease?.settle(receipt) }
             database.countCommit()
             didCommit(result)
             engine.watcher.withLock { $0 }?.announce()

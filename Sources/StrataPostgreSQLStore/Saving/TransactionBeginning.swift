@@ -12,8 +12,8 @@ enum PlanSettings {
 
 /// The statements at the beginning of a transaction that writes.
 struct TransactionBeginning {
-    /// The statement that reads the number of the transaction, and that of the server's process.
-    let numbers: PostedStatement
+    /// The statement that reads the number of the transaction, and that of the server's process; `nil` if they are not needed.
+    let numbers: PostedStatement?
     /// The statement that shows whether another process has begun a history; `nil` if a history is kept already.
     ///
     /// On one node it is the same statement.
@@ -30,6 +30,10 @@ struct TransactionBeginning {
             history = recordsHistory ? nil : numbers
         case .shardedBySchema:
             numbers = try connection.post(Self.plain + Self.settingsWhenSharded(plans))
+            history = recordsHistory ? nil : try connection.post(Self.historyAlone)
+        case .portable:
+            // The server may not have the settings of plans, and a receipt takes the place of the number.
+            numbers = nil
             history = recordsHistory ? nil : try connection.post(Self.historyAlone)
         }
     }

@@ -15,6 +15,9 @@ struct ForeignKey {
     let entity: String
     let relationship: String
 
+    /// The names by which it is the same foreign key in two versions of a model.
+    var identity: [SQLName] { [name, table, column, target] }
+
     /// The prefix of their names, which distinguishes them from foreign keys of others.
     static let prefix = "strata_fk_"
 

@@ -61,12 +61,12 @@ struct ForeignKeys {
         ) { first, _ in first }
     }
 
-    /// Removes all of them, in the transaction that is open.
+    /// Removes all of them except for some, in the transaction that is open.
     ///
     /// - Returns: Whether there were any.
-    static func drop(_ connection: Connection) throws -> Bool {
+    static func drop(_ connection: Connection, except standing: Set<Found>) throws -> Bool {
         let found = try found(connection).keys
-        try drop(Array(found), connection)
+        try drop(found.filter { !standing.contains($0) }, connection)
         return !found.isEmpty
     }
 
@@ -212,5 +212,5 @@ struct ForeignKeys {
 
 extension ForeignKey {
     /// The table and the name by which the database has it.
-    fileprivate var found: ForeignKeys.Found { ForeignKeys.Found(table: table, name: name) }
+    var found: ForeignKeys.Found { ForeignKeys.Found(table: table, name: name) }
 }

@@ -124,7 +124,8 @@ package struct PostgreSQLSchema {
 
     /// The names of the bookkeeping tables, and of their indexes and sequences.
     static var bookNames: [String] {
-        books.flatMap { [$0.name, $0.name + "_pkey"] } + bookIndexes.map(\.name) + ["strata_transaction_seq_seq"]
+        (books.map(\.name) + PortableTables.names).flatMap { [$0, $0 + "_pkey"] } + bookIndexes.map(\.name)
+            + ["strata_transaction_seq_seq"]
     }
 
     private static var bookkeeping: [String] {

@@ -21,7 +21,7 @@ package struct StoreMetadata: @unchecked Sendable {
     private static let ownKeys: Set<String> = [
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
-        tablesKey, namesKey, EarlierModels.key,
+        tablesKey, namesKey, portableKey, EarlierModels.key,
     ]
 
     /// The key for the digest of the tables: see ``tables``.
@@ -29,6 +29,9 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// The key for the names of the tables: see ``tableNames``.
     private static let namesKey = "StrataTableNames"
+
+    /// The key that only the metadata of portable stores has: see ``isPortable``.
+    private static let portableKey = "StrataPortable"
 
     /// The metadata of a store after an application has set it: the framework's own entries stay as they are.
     package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
@@ -56,6 +59,12 @@ package struct StoreMetadata: @unchecked Sendable {
     ///
     /// Other objects in the schema do not belong to the store.
     var tableNames: [String]? { values[Self.namesKey] as? [String] }
+
+    /// Whether the store relies on nothing but rows, unique keys and sequences: see ``ServerForm/portable``.
+    var isPortable: Bool { values[Self.portableKey] as? Bool ?? false }
+
+    /// Notes that the store is portable.
+    mutating func setPortable() { values[Self.portableKey] = true }
 
     /// Notes the tables of the store.
     mutating func setTables(_ mapping: SQLMapping) {
@@ -114,7 +123,9 @@ package struct StoreMetadata: @unchecked Sendable {
         }
         // Tables that were made by hand have no row here.
         guard result.rowCount > 0 else { return nil }
-        return try StoreMetadata(result, place)
+        let metadata = try StoreMetadata(result, place)
+        if metadata.isPortable { connection.isPortable = true }
+        return metadata
     }
 
     /// Begins a transaction that sees one moment, from the next statement on.
@@ -128,6 +139,7 @@ package struct StoreMetadata: @unchecked Sendable {
     @discardableResult
     static func beginReading(_ connection: Connection) throws -> PostedStatement {
         try connection.post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if connection.isPortable { return try connection.post("SELECT 1 FROM strata_store", isKept: false) }
         return try connection.post("LOCK TABLE strata_store IN ACCESS SHARE MODE", isKept: false, mayWait: true)
     }
 
@@ -149,8 +161,10 @@ package struct StoreMetadata: @unchecked Sendable {
     ///
     /// - Throws: The errors of ``read(_:_:joining:)``, and `fileReadCorruptFile` (259) if there is none.
     static func locked(_ connection: Connection, _ place: String) throws -> StoreMetadata {
-        try StoreMetadata(
-            try connection.query("SELECT format, uuid, metadata FROM strata_store FOR UPDATE"),
+        // Each transaction that writes to a portable store has a lock of the row already, with which this one agrees.
+        let lock = connection.isPortable ? "FOR NO KEY UPDATE" : "FOR UPDATE"
+        return try StoreMetadata(
+            try connection.query("SELECT format, uuid, metadata FROM strata_store \(lock)"),
             place
         )
     }

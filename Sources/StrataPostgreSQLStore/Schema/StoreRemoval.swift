@@ -31,6 +31,7 @@ struct StoreRemoval {
             if !sequences.isEmpty { try connection.command("DROP SEQUENCE \(Self.list(sequences))") }
         }
         guard isDropped else { throw refusal(try dependents(of: tables)) }
+        try PreparedParts.removeFunctions(connection)
         let isGone = try attempt(ifRefused: ["2BP01", "42501"]) {
             try connection.command("DROP SCHEMA \(target.quotedSchema)")
         }
@@ -79,7 +80,7 @@ struct StoreRemoval {
             """,
             [.text(ForeignKey.prefix)]
         )
-        var names = Set(PostgreSQLSchema.books.map(\.name))
+        var names = Set(PostgreSQLSchema.books.map(\.name) + PortableTables.names)
         if let noted {
             names.formUnion(noted)
         } else {

@@ -13,6 +13,7 @@ extension PredicateExpressions.OptionalFlatMap: PredicateTranslating {
         let source = try optional.plainExpression()
         let inner = try translator.binding(variable.key, to: .value(source)) { try $0.translate(transform) }
         var result = inner.requiring(optional.presence)
+        if isToMany(LHS.Output.self) { return result }
         if case .value(let expression) = inner.form, Conditions.isNull(expression, ifNull: source) { return result }
         result.presence = Conditions.all([Conditions.isPresent(source), result.presence])
         return result
@@ -24,6 +25,7 @@ extension PredicateExpressions.NilCoalesce: PredicateTranslating {
         let optional = try translator.translate(lhs)
         let fallback = try translator.translate(rhs)
         if RHS.Output.self == Bool.self { return .condition(try truth(optional, fallback)) }
+        if isToMany(LHS.Output.self), optional.presence == nil { return optional }
         if optional.presence == nil, case .value(let value) = optional.form, let constant = fallback.constant,
             let constant
         {
@@ -118,6 +120,15 @@ extension PredicateTranslator {
         }
         return false
     }
+}
+
+/// Whether a type is that of a to-many relationship: a collection of objects, optional or not.
+///
+/// Stores have no null for it, only an empty collection.
+private func isToMany(_ type: Any.Type) -> Bool {
+    func member<Members: Collection>(_ type: Members.Type) -> Any.Type { Members.Element.self }
+    guard let collection = unwrapped(type) as? any Collection.Type else { return false }
+    return KeyPathNamers.castName(of: member(collection)) != nil
 }
 
 /// A type without its optional layers.

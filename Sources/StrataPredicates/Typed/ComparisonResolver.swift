@@ -66,8 +66,7 @@ extension ComparisonResolver {
         var folding: StringFolding = []
         switch (attribute.type, value) {
         case (.bool, .int), (.integer, .int), (.double, .int), (.date, .date): break
-        case (.bool, .double(let number)), (.integer, .double(let number)), (.double, .double(let number)):
-            if number.isNaN { return nil }
+        case (.bool, .double), (.integer, .double), (.double, .double): break
         case (.string, .string), (.uri, .string): folding = StringFolding(comparison.options)
         default: return nil
         }

@@ -244,7 +244,9 @@ enum FunctionResolver {
         let type: ResolvedType =
             switch function {
             case .count: .integer
-            case _ where types.count <= 1 && function != .average: types.first ?? .null
+            // The middle of two integers, for instance, may have a fraction.
+            case .average, .median, .stddev: .double
+            case _ where types.count <= 1: types.first ?? .null
             default: .double
             }
         return .function(function, operands, type == .bool ? .integer : type)

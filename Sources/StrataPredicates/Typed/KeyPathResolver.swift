@@ -41,6 +41,7 @@ enum KeyPathResolver {
         of path: String,
         in resolver: inout PredicateResolver
     ) throws -> ResolvedOperand {
+        if key == "length", let length = length(of: current) { return replacing(current, length) }
         let object = try objectPath(current, key: key, of: path, in: resolver)
         let schema = resolver.schema(of: object)
         if key == "entity", schema.predicateEntityNumber > 0, schema.predicateProperty(named: key) == nil {
@@ -93,6 +94,19 @@ enum KeyPathResolver {
         // Its elements were resolved above.
         case .composite(let composite): return replacing(current, .composite(object, composite.predicateLeaves))
         }
+    }
+
+    /// The length of a text or of data, which has this one key; `nil` for anything else.
+    private static func length(of current: ResolvedOperand) -> ResolvedExpression? {
+        let value: ResolvedExpression
+        switch current {
+        case .scalar(let scalar): value = scalar
+        case .members(let members): value = members.element
+        default: return nil
+        }
+        guard value.type == .string || value.type == .data else { return nil }
+        if let constant = value.constantValue { return .constant(PredefinedFunction.length.apply([constant])) }
+        return .function(.length, [value], .integer)
     }
 
     /// The object to which the next property belongs.

@@ -84,6 +84,9 @@ package struct ResolvedSort: Sendable {
         guard variableCount == 1 else {
             throw failure(.toManyNotAllowed, "A fetch cannot be sorted by what a to-many key leads to.")
         }
+        if case .function = expression {
+            throw failure(.unsupported, "A fetch is sorted by attributes, not by what is computed from them.")
+        }
         return expression
     }
 

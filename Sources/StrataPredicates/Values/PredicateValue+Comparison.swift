@@ -42,8 +42,6 @@ extension PredicateValue {
         default: return nil
         }
     }
-
-    /// Whether the two have an order unless one is nil.
 }
 
 /// The order of an integer and a double that is not NaN, by their exact values.

@@ -66,6 +66,7 @@ package struct Batch {
         case .insert: break
         case .update(var update):
             update.rows = update.rows.asked(ofStore: number)
+            if let rows = update.lease?.quota?.rows { update.lease?.quota?.rows = rows.asked(ofStore: number) }
             batch.work = .update(update)
         case .delete(var deletion):
             deletion.rows = deletion.rows.asked(ofStore: number)

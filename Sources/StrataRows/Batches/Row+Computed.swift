@@ -33,7 +33,9 @@ extension Row {
             guard let fitting = try? slot.type.integer(whole) else { throw CocoaError.batchValueOutOfRange(layout) }
             setInt(fitting, slot)
         case .double: setDouble(number, slot)
-        case .decimal: setDecimal(Decimal(shortest: number) ?? 0, slot)
+        case .decimal:
+            guard let decimal = Decimal(shortest: number) else { throw CocoaError.batchValueOutOfRange(layout) }
+            setDecimal(decimal, slot)
         default: setNull(slot)
         }
     }

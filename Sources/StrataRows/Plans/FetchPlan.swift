@@ -40,6 +40,10 @@ package struct FetchPlan {
     ///
     /// A store may leave them out, but need not.
     package var skipped: SkippedRows?
+    /// Rows that the caller has.
+    ///
+    /// A store may return them and make no others, but need not.
+    package var known: KnownRows?
 
     /// Tells the plans that are made of one request from one another.
     ///

@@ -27,6 +27,19 @@ package enum FetchedValue: Sendable {
     }
 }
 
+/// Takes the values of dictionary results, one result at a time, so that no one has to keep the values of all.
+package protocol FetchedValueReceiver: AnyObject {
+    /// Prepares for the first result, also if the store begins anew: results that were taken before do not count then.
+    func begin()
+
+    /// Takes one result.
+    ///
+    /// The store reads meanwhile, so this may run no code of the program.
+    ///
+    /// - Parameter values: The values, which may be moved out if others are left in their place.
+    func take(_ values: UnsafeMutableBufferPointer<FetchedValue>)
+}
+
 /// The values of dictionary results, one result after the other.
 package struct FetchedValues: Sendable {
     /// The number of values of each result, at least one.

@@ -68,7 +68,8 @@ extension RowCache.State {
                 let row = UnsafeRow(row)
                 let size = row.size
                 loose += size
-                if row.header.pointee.stamp < oldestRead { looseByStamp[row.header.pointee.stamp, default: 0] += size }
+                let stamp = row.stamp
+                if stamp < oldestRead { looseByStamp[stamp, default: 0] += size }
                 return false
             }
             table.forEachHeldElsewhere { held += UnsafeRow($0).size }
@@ -86,7 +87,10 @@ extension RowCache.State {
             if let last {
                 hasLostRows = true
                 for table in tables.values {
-                    count -= table.sweep { $0.header.stamp <= last && $0.header.stamp < oldestRead }
+                    count -= table.sweep {
+                        let stamp = UnsafeRow($0).stamp
+                        return stamp <= last && stamp < oldestRead
+                    }
                 }
             }
         }

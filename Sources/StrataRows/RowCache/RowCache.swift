@@ -29,6 +29,8 @@ package final class RowCache: Sendable {
         ///
         /// Each is kept as long as a read or save is under way that began before the removal.
         var removals: [RowName: Removal] = [:]
+        /// The number of times that a table was removed.
+        var removedTables = 0
         /// The roots of hierarchies of which all rows were forgotten; kept as long as `removals`.
         var forgottenRoots: [Int: UInt64] = [:]
         /// The time at which all rows of all hierarchies were forgotten; 0 for never.
@@ -97,6 +99,14 @@ package final class RowCache: Sendable {
     /// Each must be ended.
     package func beginAccess() -> Access {
         state.withLock { $0.beginAccess() }
+    }
+
+    /// Begins the read of a row that the reader does not take from the cache, whatever it has; that counts as a miss.
+    package func beginFreshRead() -> Access {
+        state.withLock { state in
+            state.misses &+= 1
+            return state.beginAccess()
+        }
     }
 
     /// The cached row; if there is none, begins a read that is to bring it, in the same step.
@@ -189,12 +199,12 @@ package final class RowCache: Sendable {
     ///
     /// - Complexity: O(1) a row, under one lock for all of them.
     package func hasKept(_ rows: [ObjectReference], root: Int, since read: Access) -> Bool {
-        state.withLock { state in
-            guard !state.forgot(root, since: read) else { return false }
-            guard !state.removals.isEmpty else { return true }
-            for row in rows where state.removed(row.key, root, since: read) { return false }
-            return true
-        }
+        state.withLock { $0.hasKept(rows.lazy.map(\.key), root, since: read) }
+    }
+
+    /// The same for rows that were read.
+    package func hasKept(_ rows: [Row], root: Int, since read: Access) -> Bool {
+        state.withLock { $0.hasKept(rows.lazy.map(\.key), root, since: read) }
     }
 
     /// Enters the rows that a save has committed, as one step.
@@ -283,6 +293,7 @@ package final class RowCache: Sendable {
         state.withLock { state in
             state.commit += 1
             if let table = state.tables.removeValue(forKey: root) { state.noteRemoval(of: table.count) }
+            state.removedTables += 1
             if !state.readsSince.isEmpty { state.forgottenRoots[root] = state.commit }
             state.hasLostRows = true
             removalCount.wrappingAdd(1, ordering: .releasing)
@@ -297,6 +308,7 @@ package final class RowCache: Sendable {
         state.withLock { state in
             state.commit += 1
             state.tables.removeAll()
+            state.removedTables += 1
             (state.count, state.bytes) = (0, 0)
             if !state.readsSince.isEmpty { state.forgottenAll = state.commit }
             state.hasLostRows = true
@@ -402,6 +414,14 @@ extension RowCache.State {
         return removed.commit > read.commit
     }
 
+    /// Whether the hierarchy was not forgotten, and none of these rows was removed, since a read began.
+    fileprivate func hasKept(_ keys: some Sequence<Int64>, _ root: Int, since read: RowCache.Access) -> Bool {
+        guard !forgot(root, since: read) else { return false }
+        guard !removals.isEmpty else { return true }
+        for key in keys where removed(key, root, since: read) { return false }
+        return true
+    }
+
     /// Whether a later commit, which was published earlier, has removed or may have changed a row of a save.
     fileprivate func wasOvertaken(_ row: Row, root: Int, since save: RowCache.Access) -> Bool {
         if forgot(root, since: save) { return true }
@@ -421,16 +441,20 @@ extension RowCache.State {
 }
 
 extension UnsafeRow {
+    /// The number of steps of the coarse clock by which a row has to be older so that a `stalenessInterval` may notice.
+    static var noticedSteps: UInt32 { 8 }
+
     /// Whether this row, which the cache holds, is kept although `row` was read.
     ///
     /// If both have one version, the cached row is kept, so that all contexts share it. There are two exceptions. If
     /// the cached row is so much older that a `stalenessInterval` may notice the difference, it is replaced. If rows
     /// have values that the store computes without a new version, the newer values count: those of a save that was
     /// reported since the read began, or else those of the younger row.
-    fileprivate func isPreferable(to row: UnsafeRow, wasTold: Bool) -> Bool {
-        let (own, other) = (header.pointee, row.header.pointee)
-        if own.version != other.version { return own.version > other.version }
-        if own.layout._withUnsafeGuaranteedRef({ $0.hasDerivedSlots }) { return wasTold || own.stamp > other.stamp }
-        return other.stamp < own.stamp &+ 8
+    func isPreferable(to row: UnsafeRow, wasTold: Bool) -> Bool {
+        let (own, other) = (header.pointee.version, row.header.pointee.version)
+        if own != other { return own > other }
+        let hasDerivedValues = header.pointee.layout._withUnsafeGuaranteedRef { $0.hasDerivedSlots }
+        if hasDerivedValues { return wasTold || stamp > row.stamp }
+        return row.stamp < stamp &+ Self.noticedSteps
     }
 }

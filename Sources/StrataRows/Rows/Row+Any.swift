@@ -73,3 +73,18 @@ extension Row {
         }
     }
 }
+
+extension UnsafePackedRow {
+    /// The value of an attribute as key-value coding shows it, like that of a ``Row``.
+    package func anyValue(_ place: ValuePlace) -> Any? {
+        guard let word = word(of: place.index) else { return nil }
+        switch place.kind {
+        case .int: return place.type.object(Int64(bitPattern: word))
+        case .double: return place.type.object(Double(bitPattern: word))
+        case .string: return place.type.object(text(word))
+        case .uuid: return uuid(word)
+        case .decimal: return NSDecimalNumber(decimal: decimal(word))
+        case .data, .reference: return nil
+        }
+    }
+}

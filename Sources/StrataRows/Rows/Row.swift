@@ -1,8 +1,16 @@
 import Foundation
 import StrataPredicates
+import Synchronization
 
 /// The part of a row's memory before its words.
 public struct RowHeader {
+    /// The time when the row was read, or was found unchanged in the store, in coarse steps of a monotonic clock.
+    ///
+    /// It is the first member, and is accessed as an atomic, because the row cache sets it while other threads read the
+    /// row; see ``UnsafeRow/stamp``.
+    @usableFromInline let initialStamp: UInt32
+    /// A bit for each of the first 32 slots, set if the value is null.
+    public var nulls: UInt32
     /// The layout.
     ///
     /// It lives as long as the process (see ``EntityLayout``), so its references need not be counted.
@@ -11,10 +19,6 @@ public struct RowHeader {
     public var key: Int64
     /// The optimistic-lock version, `Z_OPT` in SQLite; 0 while the object has never been saved.
     public var version: Int64
-    /// The time when the row was read, in coarse steps of a monotonic clock, for a context's `stalenessInterval`.
-    public var stamp: UInt32
-    /// A bit for each of the first 32 slots, set if the value is null.
-    public var nulls: UInt32
 
     /// The header of a row.
     @inlinable
@@ -22,7 +26,7 @@ public struct RowHeader {
         self.layout = layout
         self.key = key
         self.version = version
-        self.stamp = stamp
+        initialStamp = stamp
         self.nulls = nulls
     }
 }
@@ -80,29 +84,26 @@ public struct Row: @unchecked Sendable {
     /// The layout, which gives the place of each property in the row.
     @inlinable
     public var layout: EntityLayout {
-        @inline(__always) get { withHeader { $0.layout.takeUnretainedValue() } }
+        @inline(__always) get { withHeader { $0.pointee.layout.takeUnretainedValue() } }
     }
     /// The primary key; negative while the object has never been saved.
     @inlinable
     public var key: Int64 {
-        @inline(__always) get { withHeader { $0.key } }
+        @inline(__always) get { withHeader { $0.pointee.key } }
     }
     /// The optimistic-lock version; 0 while the object has never been saved.
     @inlinable
     public var version: Int64 {
-        @inline(__always) get { withHeader { $0.version } }
+        @inline(__always) get { withHeader { $0.pointee.version } }
     }
-    /// The time when the row was read.
-    @inlinable
-    public var stamp: UInt32 {
-        @inline(__always) get { withHeader { $0.stamp } }
-    }
+    /// The time when the row was read, or was last found unchanged in the store, for a context's `stalenessInterval`.
+    package var stamp: UInt32 { withExtendedLifetime(buffer) { unsafe.stamp } }
 
     /// Reads the header in place, because `ManagedBuffer.header` would check for exclusive access each time.
     @inlinable
     @inline(__always)
-    func withHeader<T>(_ read: (RowHeader) -> T) -> T {
-        withExtendedLifetime(buffer) { read(unsafe.header.pointee) }
+    func withHeader<T>(_ read: (UnsafeMutablePointer<RowHeader>) -> T) -> T {
+        withExtendedLifetime(buffer) { read(unsafe.header) }
     }
 
     /// The same memory without reference counting, for runs of reads or writes.
@@ -110,11 +111,25 @@ public struct Row: @unchecked Sendable {
     @inline(__always)
     public var unsafe: UnsafeRow { UnsafeRow(buffer) }
 
+    /// A copy of the header.
+    @usableFromInline var header: RowHeader {
+        withExtendedLifetime(buffer) {
+            let (row, stamp) = (unsafe.header, unsafe.stamp)
+            return RowHeader(
+                layout: row.pointee.layout,
+                key: row.pointee.key,
+                version: row.pointee.version,
+                stamp: stamp,
+                nulls: row.pointee.nulls
+            )
+        }
+    }
+
     /// A copy of which the caller is the only owner.
     @inlinable
     public func copy() -> Row {
         let layout = layout
-        let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in self.withHeader { $0 } }
+        let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in self.header }
         // The buffer was made by `RowBuffer.create` here, too.
         let copy = unsafeDowncast(raw, to: RowBuffer.self)
         buffer.withUnsafeMutablePointerToElements { source in
@@ -225,8 +240,7 @@ public struct Row: @unchecked Sendable {
         withExtendedLifetime(buffer) { unsafe.header.pointee.version = version }
     }
     /// Sets the time of reading.
-    @inlinable
-    public func setStamp(_ stamp: UInt32) { withExtendedLifetime(buffer) { unsafe.header.pointee.stamp = stamp } }
+    package func setStamp(_ stamp: UInt32) { withExtendedLifetime(buffer) { unsafe.stamp = stamp } }
 
     /// Removes the value of a slot.
     @inlinable
@@ -381,6 +395,19 @@ public struct UnsafeRow {
     @inline(__always)
     public init(_ held: Unmanaged<RowBuffer>) {
         self = held._withUnsafeGuaranteedRef { UnsafeRow($0) }
+    }
+
+    /// The time when the row was read, or was last found unchanged in the store.
+    ///
+    /// Any thread may set a later time, so it is the only part of a shared row that ever changes.
+    package var stamp: UInt32 {
+        get { stampPlace.pointee.load(ordering: .relaxed) }
+        nonmutating set { stampPlace.pointee.store(newValue, ordering: .relaxed) }
+    }
+
+    /// The place of the stamp, which is the first member of the header; an atomic has the form of its value in memory.
+    private var stampPlace: UnsafeMutablePointer<Atomic<UInt32>> {
+        UnsafeMutableRawPointer(header).assumingMemoryBound(to: Atomic<UInt32>.self)
     }
 
     /// Whether the slot at a position has no value.

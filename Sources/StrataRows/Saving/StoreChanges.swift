@@ -103,10 +103,15 @@ package struct ToManyChange {
     package let owner: ObjectReference
     package var added: [ObjectReference]
     package var removed: [ObjectReference]
-    /// The whole content in its new order, for an ordered relationship whose order or members changed.
+    /// The whole content in its new order, for an ordered relationship whose order or members changed; only its end if
+    /// ``isUnread``.
     package var order: [ObjectReference]?
     /// The number of members at the end of `order` that are new, if the others keep their order; otherwise 0.
     package var appendedCount: Int
+    /// Whether the context has not read the members: `order` has new members only, which come after all others.
+    ///
+    /// Only a store that ``RowStore/placesUnreadMembers`` gets such a change.
+    package var isUnread = false
 
     @inlinable
     package init(

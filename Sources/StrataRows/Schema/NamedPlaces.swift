@@ -16,8 +16,20 @@ package struct ValuePlace: Sendable {
 ///
 /// It compares bytes, which takes a third of the time of a dictionary of strings. So it does not find a name that is
 /// spelled with other code points than the model's. Its memory lives as long as the layout, that is for ever.
+///
+/// A string of up to 15 bytes mostly lies in its two words. So the words of a name are looked up first, which takes a few
+/// instructions. Whatever form a string has, two strings with the same words are equal; if the words are not found, then the
+/// bytes decide.
 struct NamedPlaces: @unchecked Sendable {
     // @unchecked Sendable: the memory is written by the initialiser only.
+    /// The memory of a string.
+    private typealias Words = (first: UInt64, second: UInt64)
+
+    private struct KnownWords {
+        let words: Words
+        let place: ValuePlace
+    }
+
     private struct Entry {
         let name: UnsafeRawBufferPointer
         let place: ValuePlace
@@ -25,12 +37,19 @@ struct NamedPlaces: @unchecked Sendable {
 
     /// The entries at the positions of their hashes, or at the next free ones; a power of two, at least a third free.
     private let entries: UnsafeMutableBufferPointer<Entry?>
+    /// The same for the words of the names.
+    private let knownWords: UnsafeMutableBufferPointer<KnownWords?>
+    /// The strings with these words, so that no other strings ever get them.
+    private let names: [String]
 
     init(_ slots: [Slot]) {
         var size = 4
         while size * 2 < slots.count * 3 + 3 { size *= 2 }
         entries = .allocate(capacity: size)
         entries.initialize(repeating: nil)
+        knownWords = .allocate(capacity: size)
+        knownWords.initialize(repeating: nil)
+        var names: [String] = []
         for slot in slots {
             let name = UnsafeMutableRawBufferPointer.allocate(byteCount: slot.name.utf8.count, alignment: 1)
             name.copyBytes(from: slot.name.utf8)
@@ -38,11 +57,32 @@ struct NamedPlaces: @unchecked Sendable {
             var position = Self.hash(bytes) & (size - 1)
             while entries[position] != nil { position = (position + 1) & (size - 1) }
             entries[position] = Entry(name: bytes, place: ValuePlace(slot))
+
+            // A new string has the form that other code is likely to pass.
+            let copy = String(decoding: bytes, as: UTF8.self)
+            names.append(copy)
+            let words = unsafeBitCast(copy, to: Words.self)
+            position = Self.hash(words) & (size - 1)
+            while knownWords[position] != nil { position = (position + 1) & (size - 1) }
+            knownWords[position] = KnownWords(words: words, place: ValuePlace(slot))
         }
+        self.names = names
     }
 
     /// The place of the slot with exactly this name.
     func place(named name: String) -> ValuePlace? {
+        let words = unsafeBitCast(name, to: Words.self)
+        let mask = knownWords.count - 1
+        var position = Self.hash(words) & mask
+        while let known = knownWords.baseAddress.unsafelyUnwrapped[position] {
+            if known.words == words { return known.place }
+            position = (position + 1) & mask
+        }
+        return placeByBytes(named: name)
+    }
+
+    @inline(never)
+    private func placeByBytes(named name: String) -> ValuePlace? {
         name.utf8.withContiguousStorageIfAvailable { find(UnsafeRawBufferPointer($0)) } ?? nil
     }
 
@@ -55,6 +95,11 @@ struct NamedPlaces: @unchecked Sendable {
             position = (position + 1) & mask
         }
         return nil
+    }
+
+    @inline(__always)
+    private static func hash(_ words: Words) -> Int {
+        Int(truncatingIfNeeded: mixed(words.first ^ words.second &* 0x9E37_79B9_7F4A_7C15) >> 32)
     }
 
     /// A number that depends on all bytes, eight of them at a time.
@@ -106,9 +151,15 @@ extension Row {
     /// The place of the slot of that name, if the property is stored in the row.
     package func place(named name: String) -> ValuePlace? {
         withExtendedLifetime(buffer) {
-            unsafe.header.pointee.layout._withUnsafeGuaranteedRef {
-                $0.placesByName.place(named: name) ?? $0.slot(named: name).map(ValuePlace.init)
-            }
+            unsafe.header.pointee.layout._withUnsafeGuaranteedRef { $0.place(named: name) }
         }
+    }
+}
+
+extension EntityLayout {
+    /// The place of the slot of that name, if the property is stored in rows.
+    @inline(__always)
+    func place(named name: String) -> ValuePlace? {
+        placesByName.place(named: name) ?? slot(named: name).map(ValuePlace.init)
     }
 }

@@ -19,7 +19,7 @@ package enum ConcurrencyDebug: Sendable {
     /// The reaction in this process: the one that the environment or an argument sets, or else the default.
     package static let current: ConcurrencyDebug = {
         let arguments = ProcessInfo.processInfo.arguments
-        return asked(environment: ProcessInfo.processInfo.environment, arguments: arguments)
+        return asked(environment: EnvironmentVariable.only(name), arguments: arguments)
             ?? byDefault(isTestProcess: isTestProcess(arguments: arguments))
     }()
 

@@ -16,8 +16,8 @@ package struct EngineFigures: Sendable {
     ///
     /// It is `nil` if each read checks, or if nothing can report it.
     package var historyAge: Duration?
-    /// Whether a server keeps the tables on another node than the one to which clients connect; `nil` for an engine without a server.
-    package var isSharded: Bool?
+    /// How a server keeps the tables; `nil` for an engine without a server.
+    package var server: EngineServer?
     /// The size of the file, in bytes.
     package var fileSize = 0
     /// The size of the write-ahead log, in bytes.
@@ -25,6 +25,16 @@ package struct EngineFigures: Sendable {
 
     /// Figures that are all zero.
     package init() {}
+}
+
+/// How a server keeps the tables of a store.
+package enum EngineServer: Sendable {
+    /// The server that executes the statements has them.
+    case oneNode
+    /// One of several nodes has them.
+    case shardedBySchema
+    /// It does not matter: the store relies only on what all engines of the kind have.
+    case portable
 }
 
 /// The part of its rows that an explained fetch returns.

@@ -4,6 +4,15 @@
 package protocol RowCursor: AnyObject {
     /// Up to `count` more rows, in the order asked for; none at the end.
     func next(_ count: Int) throws -> [Row]
+
+    /// The same rows in pages, if the cursor can pack them; otherwise `nil`, and nothing was read.
+    ///
+    /// A cursor that cannot pack rows uses the default.
+    func nextPacked(_ count: Int) throws -> [PackedRow]?
+}
+
+extension RowCursor {
+    package func nextPacked(_ count: Int) throws -> [PackedRow]? { nil }
 }
 
 /// A cursor over rows that are already in memory.

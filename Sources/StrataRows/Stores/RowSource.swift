@@ -26,6 +26,11 @@ package protocol RowSource: AnyObject, Sendable {
     /// A store that computes nothing itself uses the default, which reads whole rows.
     func values(for plan: DictionaryPlan) throws -> FetchedValues
 
+    /// Answers a fetch of dictionaries as above, and hands over each result as soon as it is read.
+    ///
+    /// A store that cannot do so uses the default, which reads all values first.
+    func values(for plan: DictionaryPlan, to receiver: some FetchedValueReceiver) throws
+
     /// Counts the dictionaries that a fetch would return, with limit and offset applied.
     func count(for plan: DictionaryPlan) throws -> Int
 
@@ -66,6 +71,12 @@ package protocol RowSource: AnyObject, Sendable {
 }
 
 extension RowSource {
+    package func values(for plan: DictionaryPlan, to receiver: some FetchedValueReceiver) throws {
+        var values = try values(for: plan)
+        receiver.begin()
+        values.withEach { receiver.take($0) }
+    }
+
     /// Reads many rows of one hierarchy; nothing stops the read.
     package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
         try rows(forKeys: keys, in: layout, control: nil)

@@ -65,6 +65,11 @@ package protocol RowStore: RowSource {
     /// - Throws: ``SaveInDoubt`` if it is not known whether the transaction was committed.
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
 
+    /// Whether the store finds the place for new members of an ordered relationship that the context has not read.
+    ///
+    /// The members then come after all others. It is false by default: the context reads the members before it saves.
+    var placesUnreadMembers: Bool { get }
+
     /// Whether batches are carried out at all.
     ///
     /// An incremental store receives each, and may refuse it.
@@ -132,6 +137,8 @@ extension RowStore {
     package var versionForm: RowVersion.Form { .counted }
 
     package var keepsVersions: Bool { false }
+
+    package var placesUnreadMembers: Bool { false }
 
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? { nil }
 

@@ -78,6 +78,45 @@ public struct KeyMap<Value: BitwiseCopyable> {
         }
     }
 
+    /// Removes a key.
+    ///
+    /// Later entries move back, so that a map that empties and fills does not slow down.
+    ///
+    /// - Returns: Its value; `nil` if it was not there.
+    @inlinable
+    @discardableResult
+    public mutating func remove(_ key: Int64) -> Value? {
+        guard !entries.isEmpty else { return nil }
+        var gap = start(key)
+        while let entry = entries[gap], entry.key != key { gap = (gap + 1) & (entries.count - 1) }
+        guard let removed = entries[gap]?.value else { return nil }
+        var index = (gap + 1) & (entries.count - 1)
+        while let entry = entries[index] {
+            // The entry may move into the gap unless its own place lies between the gap and its index.
+            if (index &- start(entry.key)) & (entries.count - 1) >= (index &- gap) & (entries.count - 1) {
+                entries[gap] = entry
+                gap = index
+            }
+            index = (index + 1) & (entries.count - 1)
+        }
+        entries[gap] = nil
+        count -= 1
+        return removed
+    }
+
+    /// The first key and value at or behind a place in memory, for loops over all in no order.
+    ///
+    /// - Parameter place: The place, 0 at first. It is moved behind the entry that is returned.
+    /// - Returns: The key and its value; `nil` if there are no more.
+    @inlinable
+    public func entry(from place: inout Int) -> (key: Int64, value: Value)? {
+        while place < entries.count {
+            defer { place += 1 }
+            if let entry = entries[place] { return (entry.key, entry.value) }
+        }
+        return nil
+    }
+
     /// Calls `body` with each key and value, in no order.
     @inlinable
     public func forEach(_ body: (Int64, Value) throws -> Void) rethrows {

@@ -10,21 +10,11 @@
 ///
 /// It is not thread-safe: the owner's lock or queue guards it.
 public final class ObjectTable<Element: AnyObject> {
-    @usableFromInline struct Entry {
-        @usableFromInline var key: Int64
-        /// The element; `nil` in a free entry.
-        @usableFromInline var element: Unmanaged<Element>?
-
-        @inlinable
-        init(key: Int64, element: Unmanaged<Element>?) {
-            self.key = key
-            self.element = element
-        }
-    }
+    @usableFromInline typealias Entry = ObjectTableEntry
 
     // Exclusivity is unchecked here and below. Code that is inlined into other targets would be checked at each access,
     // because the compiler cannot see all uses there. No access lasts while other code runs.
-    @exclusivity(unchecked) @usableFromInline var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
+    @exclusivity(unchecked) @usableFromInline var entries = ObjectTable.noEntries
     @exclusivity(unchecked) @usableFromInline var capacity = 0
     /// The number of elements.
     ///
@@ -44,13 +34,23 @@ public final class ObjectTable<Element: AnyObject> {
     @inlinable
     deinit {
         releaseAll()
-        entries.deallocate()
+        if capacity > 0 { entries.deallocate() }
+    }
+
+    /// Where the entries of a table without memory would lie.
+    @inlinable
+    static var noEntries: UnsafeMutablePointer<Entry> {
+        UnsafeMutablePointer(bitPattern: MemoryLayout<Entry>.alignment).unsafelyUnwrapped
     }
 
     @inlinable
     func releaseAll() {
         guard count > 0 else { return }
-        for index in 0..<capacity { entries[index].element?.release() }
+        // The end of a table runs code for any type of elements. That would ask the runtime for types at each entry, so
+        // no step depends on the type.
+        for index in 0..<capacity {
+            if let element = entries[index].element { Unmanaged<AnyObject>.fromOpaque(element).release() }
+        }
     }
 
     // MARK: - Finding
@@ -87,7 +87,14 @@ public final class ObjectTable<Element: AnyObject> {
     @inline(__always)
     public subscript(key: Int64) -> Element? {
         guard let index = index(of: key) else { return nil }
-        return entries[index].element?.takeUnretainedValue()
+        return element(index)?.takeUnretainedValue()
+    }
+
+    /// The element of an entry; `nil` if the entry is free.
+    @inlinable
+    @inline(__always)
+    func element(_ index: Int) -> Unmanaged<Element>? {
+        entries[index].element.map { Unmanaged.fromOpaque($0) }
     }
 
     /// Whether the element with the key is held by others besides the table.
@@ -103,7 +110,7 @@ public final class ObjectTable<Element: AnyObject> {
     /// Other threads may take and release references meanwhile.
     public func referenceCount(of key: Int64) -> Int {
         guard let index = index(of: key), let element = entries[index].element else { return 0 }
-        return Int(bitPattern: retainCount(element.toOpaque()))
+        return Int(bitPattern: retainCount(element))
     }
 
     /// Whether the table holds the only reference to the element at `index`, which must be taken.
@@ -111,7 +118,7 @@ public final class ObjectTable<Element: AnyObject> {
     @inline(__always)
     func isHeldHereOnly(_ index: Int) -> Bool {
         withUnsafeMutablePointer(to: &entries[index].element) { pointer in
-            // An unmanaged reference has the same form in memory as a counted one. Checking it in place counts nothing.
+            // A pointer has the same form in memory as a counted reference. Checking it in place counts nothing.
             pointer.withMemoryRebound(to: Element?.self, capacity: 1) { isKnownUniquelyReferenced(&$0.pointee) }
         }
     }
@@ -137,8 +144,8 @@ public final class ObjectTable<Element: AnyObject> {
     public func insert(_ element: Element, for key: Int64) {
         let entry = entry(for: key)
         let former = entry.pointee.element
-        entry.pointee = Entry(key: key, element: Unmanaged.passRetained(element))
-        if let former { former.release() } else { count &+= 1 }
+        entry.pointee = Entry(key: key, element: Unmanaged.passRetained(element).toOpaque())
+        if let former { Unmanaged<Element>.fromOpaque(former).release() } else { count &+= 1 }
     }
 
     /// Inserts an element unless there is one of the same key, and counts only that reference.
@@ -148,8 +155,8 @@ public final class ObjectTable<Element: AnyObject> {
     @inline(__always)
     public func insertUnlessKnown(_ element: Unmanaged<Element>, for key: Int64) -> Unmanaged<Element>? {
         let entry = entry(for: key)
-        if let known = entry.pointee.element { return known }
-        entry.pointee = Entry(key: key, element: element.retain())
+        if let known = entry.pointee.element { return Unmanaged.fromOpaque(known) }
+        entry.pointee = Entry(key: key, element: element.retain().toOpaque())
         count &+= 1
         return nil
     }
@@ -199,7 +206,7 @@ public final class ObjectTable<Element: AnyObject> {
             let key = old[index].key
             entries[isDirect ? directIndex(of: key) : hashedIndex(of: key)] = old[index]
         }
-        old.deallocate()
+        if oldCapacity > 0 { old.deallocate() }
     }
 
     // MARK: - Removing
@@ -208,7 +215,7 @@ public final class ObjectTable<Element: AnyObject> {
     @inlinable
     @discardableResult
     public func remove(_ key: Int64) -> Element? {
-        guard let index = index(of: key), let element = entries[index].element else { return nil }
+        guard let index = index(of: key), let element = element(index) else { return nil }
         if isDirect { entries[index].element = nil } else { closeGap(at: index) }
         count &-= 1
         return element.takeRetainedValue()
@@ -234,8 +241,8 @@ public final class ObjectTable<Element: AnyObject> {
     @inlinable
     public func removeAll() {
         releaseAll()
-        entries.deallocate()
-        entries = UnsafeMutablePointer.allocate(capacity: 0)
+        if capacity > 0 { entries.deallocate() }
+        entries = Self.noEntries
         (capacity, count) = (0, 0)
         (isDirect, low, high) = (true, .max, .min)
     }
@@ -248,7 +255,7 @@ public final class ObjectTable<Element: AnyObject> {
     @inlinable
     public func forEach(_ body: (Element) throws -> Void) rethrows {
         for index in 0..<capacity {
-            if let element = entries[index].element { try body(element.takeUnretainedValue()) }
+            if let element = element(index) { try body(element.takeUnretainedValue()) }
         }
     }
 
@@ -258,7 +265,7 @@ public final class ObjectTable<Element: AnyObject> {
     @inlinable
     public func forEachHeldElsewhere(_ body: (Element) -> Void) {
         for index in 0..<capacity {
-            guard let element = entries[index].element, !isHeldHereOnly(index) else { continue }
+            guard let element = element(index), !isHeldHereOnly(index) else { continue }
             body(element.takeUnretainedValue())
         }
     }
@@ -271,13 +278,30 @@ public final class ObjectTable<Element: AnyObject> {
     public func sweep(where isDisposable: (Element) -> Bool) -> Int {
         var disposable: [Int64] = []
         for index in 0..<capacity {
-            guard let element = entries[index].element, isHeldHereOnly(index),
+            guard let element = element(index), isHeldHereOnly(index),
                 element._withUnsafeGuaranteedRef(isDisposable)
             else { continue }
             disposable.append(entries[index].key)
         }
         for key in disposable { remove(key) }
         return disposable.count
+    }
+}
+
+/// An entry of an ``ObjectTable``.
+///
+/// It does not depend on the type of the elements: tables are made and dropped with each context, and code for any type
+/// would ask the runtime for the type of the entries each time.
+@usableFromInline
+struct ObjectTableEntry {
+    @usableFromInline var key: Int64
+    /// The element, which is retained; `nil` in a free entry.
+    @usableFromInline var element: UnsafeMutableRawPointer?
+
+    @inlinable
+    init(key: Int64, element: UnsafeMutableRawPointer?) {
+        self.key = key
+        self.element = element
     }
 }
 

@@ -52,7 +52,8 @@ extension MigrationMapper {
     private func rowLoss(_ entity: EntityMapping, _ kept: KeptProperties) -> RowCheck? {
         guard !entity.layout.isAbstract, kept[entity.number] == nil else { return nil }
         return RowCheck(
-            sql: "SELECT COUNT(*) FROM \(entity.table) WHERE \(naming.entity) = \(entity.number)",
+            noRowOf: entity.table,
+            where: "\(naming.entity) = \(entity.number)",
             entity: entity.layout.name,
             property: nil,
             reason: "the entity goes, with %d objects"
@@ -68,8 +69,8 @@ extension MigrationMapper {
             guard !losing.isEmpty else { return nil }
             let numbers = losing.map { "\($0.number)" }.joined(separator: ", ")
             return RowCheck(
-                sql:
-                    "SELECT COUNT(*) FROM \(entity.table) WHERE \(naming.entity) IN (\(numbers)) AND \(column) IS NOT NULL",
+                noRowOf: entity.table,
+                where: "\(naming.entity) IN (\(numbers)) AND \(column) IS NOT NULL",
                 entity: entity.layout.name,
                 property: slot.name,
                 reason:
@@ -85,22 +86,27 @@ extension MigrationMapper {
             guard !kept.contains(relationship), kept.contains(relationship.entity),
                 relationship.destination.map(kept.contains) ?? false
             else { return nil }
-            let sql: String
+            let reason = "the relationship goes, with %d links"
             switch entity.toMany[slot.index] {
             case .join(let side):
                 let isFirst = source.joinTables.contains { $0.name == side.table && $0.first == side.owner }
                 guard isFirst else { return nil }
-                sql = "SELECT COUNT(*) FROM \(side.table)"
+                return RowCheck(
+                    sql: "SELECT COUNT(*) FROM \(side.table)",
+                    entity: entity.layout.name,
+                    property: slot.name,
+                    reason: reason
+                )
             case .key(let key) where key.isWithoutInverse:
-                sql = "SELECT COUNT(*) FROM \(key.table) WHERE \(key.column) IS NOT NULL"
+                return RowCheck(
+                    noRowOf: key.table,
+                    where: "\(key.column) IS NOT NULL",
+                    entity: entity.layout.name,
+                    property: slot.name,
+                    reason: reason
+                )
             case .key, .absent: return nil
             }
-            return RowCheck(
-                sql: sql,
-                entity: entity.layout.name,
-                property: slot.name,
-                reason: "the relationship goes, with %d links"
-            )
         }
     }
 }

@@ -275,12 +275,14 @@ extension MigrationMapper {
     /// Checks that rows have the required values and entities.
     mutating func checkRows() {
         for pair in pairs where !pair.from.layout.isAbstract {
-            let rows = "SELECT COUNT(*) FROM \(pair.from.table) WHERE \(naming.entity) = \(pair.from.number)"
+            let table = pair.from.table
+            let rows = "\(naming.entity) = \(pair.from.number)"
             let entity = pair.to.layout
             guard !entity.isAbstract else {
                 add(
                     RowCheck(
-                        sql: rows,
+                        noRowOf: table,
+                        where: rows,
                         entity: entity.name,
                         property: nil,
                         reason: "there are %d objects of this entity, which becomes abstract"
@@ -301,7 +303,8 @@ extension MigrationMapper {
                 guard let (column, old) = formerColumn(pair, slot) else {
                     add(
                         RowCheck(
-                            sql: rows,
+                            noRowOf: table,
+                            where: rows,
                             entity: entity.name,
                             property: slot.name,
                             reason:
@@ -314,7 +317,8 @@ extension MigrationMapper {
                 guard old.isOptional || mayLack else { continue }
                 add(
                     RowCheck(
-                        sql: rows + " AND \(column) IS NULL",
+                        noRowOf: table,
+                        where: rows + " AND \(column) IS NULL",
                         entity: entity.name,
                         property: slot.name,
                         reason:

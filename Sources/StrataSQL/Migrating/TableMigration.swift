@@ -100,6 +100,31 @@ package struct TableAlteration: Sendable {
         return assignments.isEmpty ? nil : "UPDATE \(table) SET \(assignments.joined(separator: ", "))"
     }
 
+    /// Makes the changes that are left after other columns of a table were prepared.
+    ///
+    /// - Parameters:
+    ///   - table: The name of the table before the migration.
+    ///   - added: The columns that are added.
+    ///   - changes: The values of added columns.
+    ///   - renamed: The columns that get other names.
+    ///   - naming: The names of the columns that each table has.
+    package init(
+        of table: SQLName,
+        adding added: [SQLColumn],
+        changing changes: [(name: SQLName, value: MigratedValue)],
+        renaming renamed: [(from: SQLName, to: SQLName)],
+        naming: SQLNaming
+    ) {
+        deletion = nil
+        self.added = added
+        self.changes = changes
+        entity = nil
+        self.renamed = renamed
+        hasLeftovers = false
+        self.table = table
+        entityColumn = naming.entity
+    }
+
     /// Finds the changes for `migration` without a copy of the table; `nil` if a copy is needed.
     ///
     /// That is so if columns are dropped, change their types or exchange names, or if values come from other tables.
@@ -193,6 +218,26 @@ package struct RowCheck: Sendable {
     package let property: String?
     /// The problem, with `%d` for the count.
     package let reason: String
+    /// The rows of one table that the query counts; `nil` if it groups rows, or reads several tables.
+    package let rows: (table: SQLName, condition: String)?
+
+    /// Makes a check with a query of any form.
+    init(sql: String, entity: String, property: String?, reason: String) {
+        self.sql = sql
+        self.entity = entity
+        self.property = property
+        self.reason = reason
+        rows = nil
+    }
+
+    /// Makes a check that no row of a table fulfils a condition over its own columns.
+    init(noRowOf table: SQLName, where condition: String, entity: String, property: String?, reason: String) {
+        sql = "SELECT COUNT(*) FROM \(table) WHERE \(condition)"
+        self.entity = entity
+        self.property = property
+        self.reason = reason
+        rows = (table, condition)
+    }
 
     /// The result of the check.
     ///

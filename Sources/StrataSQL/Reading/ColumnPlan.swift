@@ -46,6 +46,9 @@ public struct ColumnPlan: ~Copyable, Sendable {
     @usableFromInline nonisolated(unsafe) let entities: UnsafeBufferPointer<Entity>
     @usableFromInline let firstNumber: Int64
 
+    /// The layouts of the entities that the plan covers.
+    package var layouts: [EntityLayout] { entities.map { $0.shape.layout.takeUnretainedValue() } }
+
     /// The position of the primary key.
     @inlinable public static var keyPosition: Int { 0 }
     /// The position of the entity's number in the store.

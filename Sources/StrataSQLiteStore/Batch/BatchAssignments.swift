@@ -120,27 +120,34 @@ extension QueryCompiler {
 
     /// Writes an expression as a value for a column.
     private mutating func writeValue(_ expression: ResolvedExpression, for slot: Slot) throws {
-        let range: (String, String)?
         switch slot.type {
-        case .integer16: range = ("\(Int16.min)", "\(Int16.max)")
-        case .integer32: range = ("\(Int32.min)", "\(Int32.max)")
+        case .integer16: try writeWhole(expression, from: "\(Int16.min)", to: "\(Int16.max)")
+        case .integer32: try writeWhole(expression, from: "\(Int32.min)", to: "\(Int32.max)")
         // A sum that is too large becomes a floating-point number.
-        case .integer64: range = ("\(Int64.min)", "\(Int64.max)")
-        default: range = nil
-        }
-        guard let range else {
-            guard slot.type == .boolean, expression.type != .bool else {
-                return try write(expression, for: .computation)
-            }
+        case .integer64: try writeWhole(expression, from: "\(Int64.min)", to: "\(Int64.max)")
+        // A larger number could be stored, but no row could be read that has it.
+        case .decimal: try write(expression, from: "-3.4e165", to: "3.4e165")
+        case .boolean where expression.type != .bool:
             write("(")
             try write(expression, for: .computation)
-            return write(" <> 0)")
+            write(" <> 0)")
+        default: try write(expression, for: .computation)
         }
-        write("CAST(CASE WHEN ")
+    }
+
+    private mutating func writeWhole(_ expression: ResolvedExpression, from lowest: String, to highest: String) throws {
+        write("CAST(")
+        try write(expression, from: lowest, to: highest)
+        write(" AS INTEGER)")
+    }
+
+    /// Writes an expression; the statement fails for a row in which its value is outside of a range.
+    private mutating func write(_ expression: ResolvedExpression, from lowest: String, to highest: String) throws {
+        write("CASE WHEN ")
         try write(expression, for: .computation)
-        write(" NOT BETWEEN \(range.0) AND \(range.1) THEN \(BatchAssignments.refuseRange.name)() ELSE ")
+        write(" NOT BETWEEN \(lowest) AND \(highest) THEN \(BatchAssignments.refuseRange.name)() ELSE ")
         try write(expression, for: .computation)
-        write(" END AS INTEGER)")
+        write(" END")
     }
 }
 

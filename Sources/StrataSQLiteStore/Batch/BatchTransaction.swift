@@ -45,7 +45,11 @@ final class BatchTransaction {
             switch batch.work {
             case .insert(let insertion): try insert(insertion, entity)
             case .update(let update):
-                // The writer's turn has come, so no other claim comes between the look at the clock and the change.
+                // The writer's turn has come, so no other claim comes between the looks at the rows and the clock and the change.
+                let permitted = try update.withinQuota {
+                    try file.queries.count(of: $0.rows, for: entity, on: connection)
+                }
+                guard let update = permitted else { break }
                 try self.update(update.leased(at: Date().timeIntervalSinceReferenceDate), entity)
             case .delete(let deletion): try delete(deletion, entity)
             }

@@ -52,6 +52,7 @@ extension SQLiteEngine {
             do {
                 try FaultPoint.batchBegan.reach()
                 try transaction.run()
+                file.lastMembers.removeAll()
                 try FaultPoint.batchWritten.reach()
                 // All changes of the batch are known here, and not committed yet.
                 let changes = transaction.changes

@@ -49,9 +49,11 @@ extension MigrationForecast {
         let destination = try SQLMapping(migration.destination, configuration: migration.destinationConfiguration)
         let layout = MigrationLayout(migration, from: source, to: destination)
         var rows: [String: Int] = [:]
+        var counts: [SQLName: Int] = [:]
         for table in source.tables {
             let statement = try connection.statement(SQL("SELECT Z_ENT, COUNT(*) FROM \(table.name) GROUP BY Z_ENT"))
             while try statement.step() {
+                counts[table.name, default: 0] += Int(statement[1].int64)
                 guard let entity = source.entity(storeNumber: statement[0].int64) else { continue }
                 rows[entity.layout.name] = Int(statement[1].int64)
             }
@@ -72,7 +74,16 @@ extension MigrationForecast {
             rows: rows,
             problems: problems,
             losses: try layout.losses.findings { try connection.firstInt64(SQL($0)) },
-            copied: copied
+            copied: copied,
+            steps: try SQLiteMigrationSteps(
+                layout,
+                from: source,
+                to: destination,
+                rows: counts,
+                on: connection,
+                options
+            )
+            .steps
         )
     }
 

@@ -76,7 +76,9 @@ extension SQLiteEngine {
                 let lease = try database.pool.writer()
                 try FaultPoint.migrationBegan.reach()
                 let metadata = try metadata(lease.connection, url)
-                guard request.migration.starts(at: metadata.versionHashes) || ignoresOthers else { return nil }
+                guard request.migration.starts(at: metadata.versionHashes) || FaultGuard.migrationCheck.isOff else {
+                    return nil
+                }
                 do {
                     let migration = try SQLiteMigration(request, of: database, from: metadata, on: lease.connection)
                     do {
@@ -103,12 +105,5 @@ extension SQLiteEngine {
                 }
             }
         }
-    }
-}
-
-extension SQLiteEngine {
-    /// Whether tests have switched off the check for other programs, to see the consequences.
-    package static var ignoresOthers: Bool {
-        FaultGuard.migrationCheck.isOff
     }
 }

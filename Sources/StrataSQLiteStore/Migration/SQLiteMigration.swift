@@ -252,7 +252,7 @@ final class SQLiteMigration: MigrationDriver {
     /// The text of an index in a form that can be compared.
     ///
     /// SQLite puts names in quotes when it renames tables or columns.
-    private static func plain(_ sql: String) -> String {
+    static func plain(_ sql: String) -> String {
         String(sql.filter { !$0.isWhitespace && $0 != "\"" }).uppercased()
     }
 

@@ -24,7 +24,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     /// The model objects that have taken over a row that has another model object, by their managed objects.
     private var twins: [ObjectIdentifier: [Twin]] = [:]
     /// The class of the object that was asked for last.
-    private var lastRecord: (entity: NSEntityDescription, record: ModelRecord)?
+    @exclusivity(unchecked) private var lastRecord: (entity: NSEntityDescription, record: ModelRecord)?
 
     init(_ container: ModelContainer) {
         self.container = container
@@ -102,12 +102,35 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     /// The same without its type.
     func modelOrMade(of object: NSManagedObject) -> AnyObject {
         let object = modelObject(object)
+        if let model = object.leadingModel { return model }
         let record = record(of: object)
-        if let model = object.model, record.asModel(model).backing.leads(to: object) { return model }
+        if let model = object.model, record.asModel(model).backing.leads(to: object) {
+            object.keepModel()
+            return model
+        }
         if !twins.isEmpty, let model = registeredModel(of: object) { return model }
         let model = record.make(object, self, record)
         object.model = model
         return model
+    }
+
+    /// The same for the object of a to-one relationship, of which the context of the program keeps a model object that was
+    /// made for this read.
+    func keptModel(of object: NSManagedObject) -> AnyObject {
+        if let model = Self.standIn(object) { return model }
+        let model = modelOrMade(of: object)
+        current?.keep(model)
+        return model
+    }
+
+    /// The model object of a managed object of any such context, if it lives and is the only one.
+    static func standIn(_ object: NSManagedObject) -> AnyObject? {
+        type(of: object) == ModelObject.self ? unsafeDowncast(object, to: ModelObject.self).leadingModel : nil
+    }
+
+    /// The members of a to-many relationship that the program has set last, if they are still the same.
+    func knownMembers(named name: String, of object: NSManagedObject) -> [AnyObject]? {
+        current?.knownMembers(named: name, of: object)
     }
 
     /// The model objects of managed objects, of those that have a class.
@@ -117,6 +140,21 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
         // whatever their class is.
         let isExact = models.allSatisfy { ObjectIdentifier(Swift.type(of: $0)) == ObjectIdentifier(type) }
         return isExact ? unsafeBitCast(models, to: [Model].self) : models.compactMap { $0 as? Model }
+    }
+
+    /// The objects in the order of their identifiers; new ones come last, in the order of their insertion.
+    func ordered(_ objects: Set<NSManagedObject>) -> [NSManagedObject] { objects.sorted { comes($0, before: $1) } }
+
+    /// Whether an object comes before another one in a to-many relationship.
+    func comes(_ object: NSManagedObject, before other: NSManagedObject) -> Bool {
+        // The identifiers of a custom store have another order than the keys of its objects here.
+        if !container.hasSnapshotStores, let answer = object.comesByKey(before: other) { return answer }
+        let (left, right) = (object.objectID, other.objectID)
+        if left.isTemporaryID != right.isTemporaryID { return right.isTemporaryID }
+        // The numbers of new objects are negative. They are compared as they are, because the process would keep each
+        // temporary ID for long whose URI was made.
+        if left.isTemporaryID { return left.key > right.key }
+        return PersistentIdentifier(left) < PersistentIdentifier(right)
     }
 
     func register(_ model: any PersistentModel, _ object: NSManagedObject) { modelObject(object).model = model }
@@ -174,7 +212,9 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     }
 
     /// Gives a new object whose values went to another row the managed object of that row.
-    func settle(_ claim: UniqueClaim) throws {
+    ///
+    /// - Returns: The managed object of that row; `nil` if there is none any more.
+    func settle(_ claim: UniqueClaim) throws -> NSManagedObject? {
         for values in claim.groups where !values.isEmpty {
             let request = NSFetchRequest<NSManagedObject>(entityName: claim.object.entity.name ?? "")
             request.predicate = NSCompoundPredicate(
@@ -190,10 +230,11 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
                 twins = twins.filter { $0.value.contains { $0.model != nil } }
                 twins[ObjectIdentifier(heir), default: []].append(Twin(model: claim.model))
             }
-            return
+            return heir
         }
         claim.model.backing.keepValues()
         claim.model.backing.detach()
+        return nil
     }
 
     override func shouldHandleInaccessibleFault(

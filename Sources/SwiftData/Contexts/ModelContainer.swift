@@ -26,7 +26,7 @@ public final class ModelContainer: Sendable, Equatable {
     /// The model, with a configuration for each store of some classes.
     let model: NSManagedObjectModel
     /// The identifiers of the stores, with the names of their configurations.
-    private let identifiers: [(name: String, identifier: String)]
+    private let identifiers: Locked<[(name: String, identifier: String)]>
     /// The stores of the program.
     private let custom: Locked<[SnapshotStore]>
     let hasSnapshotStores: Bool
@@ -39,6 +39,9 @@ public final class ModelContainer: Sendable, Equatable {
 
     /// Opens the stores of some classes, and of all that their relationships reach.
     ///
+    /// It blocks while the stores are opened and migrated. They are closed with the last reference to the container and to
+    /// its contexts. The default file is `default.store` in the user's folder for application data.
+    ///
     /// - Parameters:
     ///   - types: The classes.
     ///   - migrationPlan: The plan by which stores of earlier versions are migrated. Without one, changes are inferred.
@@ -46,7 +49,9 @@ public final class ModelContainer: Sendable, Equatable {
     ///     classes of that schema, and one without has all. A new object goes to the first store that may be written to
     ///     and has its class; stores with a schema come first.
     /// - Throws: `SwiftDataError.loadIssueModelContainer` if a store cannot be opened or migrated, with the reason in
-    ///   its description. `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
+    ///   its description. `SwiftDataError.unknownDataStoreSchema` if a store has a version that the plan lacks.
+    ///   `SwiftDataError.backwardMigration` if the plan has the store's version after that of the schema.
+    ///   `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
     ///   `SwiftDataError.configurationSchemaNotFoundInContainerSchema` if a configuration has a class that the schema
     ///   lacks; the errors of `ModelConfiguration.validate()`.
     public convenience init(
@@ -87,7 +92,9 @@ public final class ModelContainer: Sendable, Equatable {
     ///     classes of that schema, and one without has all. A new object goes to the first store that may be written to
     ///     and has its class; stores with a schema come first.
     /// - Throws: `SwiftDataError.loadIssueModelContainer` if a store cannot be opened or migrated, with the reason in
-    ///   its description. `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
+    ///   its description. `SwiftDataError.unknownDataStoreSchema` if a store has a version that the plan lacks.
+    ///   `SwiftDataError.backwardMigration` if the plan has the store's version after that of the schema.
+    ///   `SwiftDataError.duplicateConfiguration` if two configurations have the same name or file;
     ///   `SwiftDataError.configurationSchemaNotFoundInContainerSchema` if a configuration has a class that the schema
     ///   lacks; `unknownSchema` if the schema was made of entities, and not of classes; the errors of
     ///   `ModelConfiguration.validate()`.
@@ -165,7 +172,7 @@ public final class ModelContainer: Sendable, Equatable {
             }
             identifiers.append((configuration.name, identifier))
         }
-        self.identifiers = identifiers
+        self.identifiers = Locked(identifiers)
         hasSnapshotStores = !custom.isEmpty
         self.custom = Locked(custom)
         makeModelObjects()
@@ -186,7 +193,7 @@ public final class ModelContainer: Sendable, Equatable {
         model = schema.model
         described = Locked([])
         migrationPlan = nil
-        identifiers = []
+        identifiers = Locked([])
         hasSnapshotStores = false
         custom = Locked([])
         makeModelObjects()
@@ -259,7 +266,19 @@ public final class ModelContainer: Sendable, Equatable {
             throw error
         } catch {
             let place = configuration.url.isFileURL ? configuration.url.path : configuration.url.absoluteString
-            throw SwiftDataError(.loadIssueModelContainer, "\(place): \(error)")
+            throw SwiftDataError(code(of: error), "\(place): \(error)")
+        }
+    }
+
+    /// The name of the error of a store that cannot be opened.
+    private static func code(of error: any Error) -> SwiftDataError.Code {
+        guard let error = error as? CocoaError else { return .loadIssueModelContainer }
+        switch error.code.rawValue {
+        // Without a store it is the plan itself that is wrong.
+        case NSManagedObjectModelReferenceNotFoundError where error.userInfo[NSURLErrorKey] != nil:
+            return .unknownDataStoreSchema
+        case NSStagedMigrationBackwardMigrationError: return .backwardMigration
+        default: return .loadIssueModelContainer
         }
     }
 
@@ -303,7 +322,7 @@ public final class ModelContainer: Sendable, Equatable {
     /// - Parameter name: The name of the configuration.
     /// - Returns: The identifier; `nil` if the container has no such configuration.
     public func storeIdentifier(forConfigurationNamed name: String) -> String? {
-        identifiers.first { $0.name == name }?.identifier
+        identifiers.withLock { $0.first { $0.name == name }?.identifier }
     }
 
     /// The name of the configuration of a store.
@@ -311,7 +330,7 @@ public final class ModelContainer: Sendable, Equatable {
     /// - Parameter identifier: The identifier of the store, such as that of a `PersistentIdentifier`.
     /// - Returns: The name; `nil` if the container has no such store.
     public func configurationName(forStoreIdentifier identifier: String) -> String? {
-        identifiers.first { $0.identifier == identifier }?.name
+        identifiers.withLock { $0.first { $0.identifier == identifier }?.name }
     }
 
     /// Lets the contexts merge what other processes write from now on.
@@ -339,7 +358,7 @@ public final class ModelContainer: Sendable, Equatable {
 
     /// The context of the main actor.
     ///
-    /// It follows the saves of the other contexts.
+    /// It follows the saves of the other contexts, and saves by itself (``ModelContext/autosaveEnabled``).
     @MainActor public var mainContext: ModelContext {
         if let context = MainContexts.shared.context(of: self) { return context }
         let context = ModelContext(self)
@@ -350,7 +369,7 @@ public final class ModelContainer: Sendable, Equatable {
 
     /// Removes the data of all stores.
     ///
-    /// Objects of before must not be used afterwards.
+    /// Objects of before must not be used afterwards. The stores of the library have other identifiers then.
     ///
     /// - Throws: The errors of the stores; ``DataStoreError/unsupportedFeature`` for a store of your own that cannot do it.
     public func erase() throws {
@@ -372,12 +391,23 @@ public final class ModelContainer: Sendable, Equatable {
         for store in ownStores {
             guard let url = store.url else { continue }
             let (type, options, name) = (store.type, store.options, store.configurationName)
+            let former = store.identifier
             try coordinator.remove(store)
             // A store in memory has gone, and others may have the same place.
             if url.path != "/dev/null" {
                 try coordinator.destroyPersistentStore(at: url, ofType: type, options: options)
             }
-            _ = try coordinator.addPersistentStore(ofType: type, configurationName: name, at: url, options: options)
+            let opened = try coordinator.addPersistentStore(
+                ofType: type,
+                configurationName: name,
+                at: url,
+                options: options
+            )
+            identifiers.withLock { identifiers in
+                for index in identifiers.indices where identifiers[index].identifier == former {
+                    identifiers[index].identifier = opened.identifier ?? ""
+                }
+            }
         }
     }
 

@@ -20,6 +20,12 @@ public final class ModelContext: Equatable, SendableMetatype {
     private var changed: [ObjectIdentifier: any PersistentModel] = [:]
     /// The objects whose values are not in their managed objects yet; `nil` if no insertion runs.
     private var arriving: [any PersistentModel]?
+    /// The members of the to-many relationship that was set last.
+    var memberList: MemberList?
+    /// The model objects that were made for reads of to-one relationships, for the next reads of the same rows.
+    ///
+    /// Only this context holds them, not its objects, so that no two objects hold each other.
+    private var kept = KeptModels()
     private var isSaveScheduled = false
     /// Whether the context lives because a save without a call has failed.
     private var isKept = false
@@ -51,6 +57,21 @@ public final class ModelContext: Equatable, SendableMetatype {
     private func letGoOfChanged() {
         awaitChanges()
         changed = [:]
+        letGoOfRead()
+    }
+
+    /// Lets go of the objects that are kept for further reads.
+    private func letGoOfRead() {
+        // The end of an object runs code of the program, which may read here.
+        let former = (memberList, kept)
+        (memberList, kept) = (nil, KeptModels())
+        withExtendedLifetime(former) {}
+    }
+
+    /// Keeps a model object for further reads of its row, until the next save at the latest.
+    func keep(_ model: AnyObject) {
+        let former = kept.add(model)
+        withExtendedLifetime(former) {}
     }
 
     /// Wants to know of the next change of each object.
@@ -60,7 +81,7 @@ public final class ModelContext: Equatable, SendableMetatype {
 
     /// Whether changes are saved without a call.
     ///
-    /// The main context saves after the job that made the first change.
+    /// Default false, and true for the main context, which saves after the job that made the first change.
     public var autosaveEnabled: Bool {
         get { managed.autosaveEnabled }
         set {
@@ -113,7 +134,7 @@ public final class ModelContext: Equatable, SendableMetatype {
         onQueue {
             // The changes that delete rules and inverses make count as well.
             managed.processPendingChanges()
-            return objects().map { (PersistentIdentifier($0.objectID), model(of: $0)) }.sorted { $0.0 < $1.0 }.map(\.1)
+            return managed.ordered(objects()).map { model(of: $0) }
         }
     }
 
@@ -135,6 +156,7 @@ public final class ModelContext: Equatable, SendableMetatype {
         onQueue {
             guard let object = model.backing.object else { return }
             precondition(model.backing.modelContext === self, Self.foreign(model))
+            letGoOfRead()
             if object.isInserted {
                 // There is no row to delete. The object is as it was before its insertion.
                 model.backing.keepValues()
@@ -200,7 +222,10 @@ public final class ModelContext: Equatable, SendableMetatype {
     ///
     /// Without changes it does nothing. A new object with a unique value that a row has takes over that row.
     ///
-    /// - Throws: Core Data's errors of validation, conflicts and stores. The changes stay in the context then.
+    /// If another context has changed the same property of an object since, then that is no error: the later save wins.
+    ///
+    /// - Throws: Core Data's errors of validation (1550–1699) and of stores (134000–134999). The changes stay in the
+    ///   context then.
     public func save() throws {
         try onQueue {
             guard managed.hasChangesForStores else { return }
@@ -217,17 +242,20 @@ public final class ModelContext: Equatable, SendableMetatype {
             let claims = inserted.compactMap { managed.uniqueClaim(of: $0) }
             try managed.save()
             for model in ended { model.backing.detach() }
-            for claim in claims where claim.object.objectID.isTemporaryID { try managed.settle(claim) }
+            let heirs = try claims.filter(\.object.objectID.isTemporaryID).compactMap { try managed.settle($0) }
             letGoOfChanged()
             endKeeping()
             NotificationCenter.default.post(
                 name: Self.didSave,
                 object: self,
                 userInfo: [
+                    // A new object that has taken over a row has changed that row.
                     NotificationKey.insertedIdentifiers.rawValue: Set(
-                        inserted.map { PersistentIdentifier($0.objectID) }
+                        inserted.filter { !$0.objectID.isTemporaryID }.map { PersistentIdentifier($0.objectID) }
                     ),
-                    NotificationKey.updatedIdentifiers.rawValue: Set(updated.map { PersistentIdentifier($0.objectID) }),
+                    NotificationKey.updatedIdentifiers.rawValue: Set(
+                        updated.union(heirs).map { PersistentIdentifier($0.objectID) }
+                    ),
                     NotificationKey.deletedIdentifiers.rawValue: deletedIdentifiers,
                     NotificationKey.historyTokens.rawValue: historyTokens,
                 ]
@@ -332,15 +360,19 @@ public final class ModelContext: Equatable, SendableMetatype {
         managed.register(model, object)
         changed[ObjectIdentifier(object)] = model
         scheduleSave()
-        // The objects that this one reaches come one after the other, because a chain of them can be long.
-        guard arriving == nil else {
-            arriving?.append(model)
-            return object
-        }
-        arriving = [model]
+        awaitingValues { arriving?.append(model) }
+        return object
+    }
+
+    /// Runs a block that takes objects in, and then gives them their values.
+    ///
+    /// The objects that they reach come one after the other, because a chain of them can be long.
+    func awaitingValues(_ block: () -> Void) {
+        guard arriving == nil else { return block() }
+        arriving = []
+        block()
         while let next = arriving?.popLast() { next.backing.transferValues(of: next) }
         arriving = nil
-        return object
     }
 
     private static func foreign(_ model: any PersistentModel) -> String {

@@ -103,17 +103,19 @@ extension ModelContext {
         block: (T) throws -> Void
     ) throws {
         let size = Swift.max(batchSize, 1)
-        let identifiers = try fetch(descriptor).map { $0.backing.object?.objectID }
+        let ids = try objectIDs(descriptor)
         let hadChanges = hasChanges
-        for start in stride(from: 0, to: identifiers.count, by: size) {
-            for id in identifiers[start..<Swift.min(start + size, identifiers.count)] {
-                guard let id,
-                    let model = onQueue({ () -> T? in
-                        let object = managed.object(with: id)
-                        return model(of: object) as? T
-                    })
-                else { continue }
-                try block(model)
+        for start in stride(from: 0, to: ids.count, by: size) {
+            let batch = ids[start..<Swift.min(start + size, ids.count)]
+            let rows = try rows(of: T.self, with: batch)
+            let present = rows.map { rows in onQueue { Set(rows.map(\.objectID)) } }
+            try withExtendedLifetime(rows) {
+                for id in batch {
+                    // Others may have deleted the row since its ID was read.
+                    guard id.isTemporaryID || present?.contains(id) ?? true else { continue }
+                    guard let model = onQueue({ model(of: managed.object(with: id)) as? T }) else { continue }
+                    try block(model)
+                }
             }
             if !allowEscapingMutations, !hadChanges, hasChanges {
                 throw SwiftDataError(
@@ -122,5 +124,31 @@ extension ModelContext {
                 )
             }
         }
+    }
+
+    /// The IDs of the objects that a descriptor describes, without their rows if there are no unsaved changes.
+    private func objectIDs<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [NSManagedObjectID] {
+        guard !container.hasSnapshotStores, !hasChanges || !descriptor.includePendingChanges,
+            descriptor.fetchLimit != 0
+        else { return try fetch(descriptor).compactMap { $0.backing.object?.objectID } }
+        let request = try request(descriptor)
+        request.resultType = .managedObjectIDResultType
+        let ids = NSFetchRequest<NSManagedObjectID>(specification: request.specification)
+        return try answer(descriptor, request) { try managed.fetch(ids) }
+    }
+
+    /// The stored objects of some IDs, whose rows are read together; `nil` if a store of the program has them, which reads them
+    /// by itself.
+    private func rows<T: PersistentModel>(of type: T.Type, with ids: ArraySlice<NSManagedObjectID>) throws
+        -> [NSManagedObject]?
+    {
+        guard !container.hasSnapshotStores else { return nil }
+        let stored = ids.filter { !$0.isTemporaryID }
+        guard !stored.isEmpty else { return [] }
+        let request = NSFetchRequest<NSManagedObject>(entityName: ModelRecord.of(T.self).entityName)
+        request.predicate = NSPredicate(format: "SELF IN %@", argumentArray: [stored])
+        request.includesPendingChanges = false
+        request.returnsObjectsAsFaults = false
+        return try onQueue { try managed.fetch(request) }
     }
 }

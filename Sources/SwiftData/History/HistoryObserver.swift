@@ -41,7 +41,7 @@ public final class HistoryObserver: Observable, @unchecked Sendable {
     ///   - modelContainer: The container.
     ///   - isolation: The actor of the caller.
     /// - Throws: `SwiftDataError.invalidTransactionFetchRequest` for a token of another type than `DefaultHistoryToken`,
-    ///   and the errors of the stores.
+    ///   `SwiftDataError.historyTokenExpired` for one after which transactions were removed, and the errors of the stores.
     public convenience init(
         historyTokens: [String: any HistoryToken]? = nil,
         observedModels: [any PersistentModel.Type] = [],
@@ -84,10 +84,22 @@ public final class HistoryObserver: Observable, @unchecked Sendable {
         self.commits = commits
         container.coordinator.commits.subscribe(commits)
         try container.followOtherProcesses()
-        try queue.sync { try count() }
+        try queue.sync {
+            do {
+                try count()
+            } catch let error where Self.isExpired(error) {
+                throw SwiftDataError(.historyTokenExpired, error.localizedDescription)
+            }
+        }
+    }
+
+    private static func isExpired(_ error: any Error) -> Bool {
+        (error as? CocoaError)?.code.rawValue == NSPersistentHistoryTokenExpiredError
     }
 
     /// The number of transactions so far that have an observed author and change an observed class.
+    ///
+    /// If transactions were removed from the history before they were counted, then they count as one.
     public var eventCounter: Int {
         registrar.access(self, keyPath: \.eventCounter)
         return counter.withLock { $0 }
@@ -96,6 +108,8 @@ public final class HistoryObserver: Observable, @unchecked Sendable {
     private func countLater() {
         do {
             try count()
+        } catch let error where Self.isExpired(error) {
+            countRemoved()
         } catch {
             // The next save counts these transactions, too.
             modelContainer.coordinator.report(error, "reading the history")
@@ -116,7 +130,19 @@ public final class HistoryObserver: Observable, @unchecked Sendable {
         }
         place = NSPersistentHistoryToken(transactionNumbers: numbers)
         let events = transactions.filter(counts).count
-        guard events > 0 else { return }
+        if events > 0 { add(events) }
+    }
+
+    /// Goes on from now, because the removed transactions cannot be read any more.
+    private func countRemoved() {
+        let now = modelContainer.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        place = NSPersistentHistoryToken(
+            transactionNumbers: place.transactionNumbers.merging(now?.transactionNumbers ?? [:]) { $1 }
+        )
+        add(1)
+    }
+
+    private func add(_ events: Int) {
         registrar.withMutation(of: self, keyPath: \.eventCounter) { counter.withLock { $0 += events } }
     }
 

@@ -12,9 +12,10 @@ extension ModelContext {
     ///
     /// - Parameter descriptor: The description.
     /// - Returns: The transactions, in the order of the saves unless the descriptor has another order.
-    /// - Throws: `SwiftDataError.invalidTransactionFetchRequest` for another type than `DefaultHistoryTransaction` and those
-    ///   of stores of your own, ``DataStoreError/unsupportedFeature`` if no store keeps a history, the errors of the
-    ///   predicate, and those of the stores.
+    /// - Throws: `SwiftDataError.historyTokenExpired` if the predicate compares with a token after which transactions were
+    ///   removed, or whose transaction is not in the history. `SwiftDataError.invalidTransactionFetchRequest` for another
+    ///   type than `DefaultHistoryTransaction` and those of stores of your own, ``DataStoreError/unsupportedFeature`` if no
+    ///   store keeps a history, the errors of the predicate, and those of the stores.
     /// - Complexity: O(number of changes in the history), because the predicate is evaluated here.
     public func fetchHistory<H: HistoryTransaction>(_ descriptor: HistoryDescriptor<H>) throws -> [H] {
         let custom = try onQueue { try container.snapshotStores.compactMap { try $0.history(descriptor) } }
@@ -22,6 +23,8 @@ extension ModelContext {
         var found = custom.flatMap(\.self)
         if custom.isEmpty || H.self == DefaultHistoryTransaction.self {
             found += try recorded().compactMap { try Self.matching($0, descriptor) }
+            // A removal while the history was read is noticed as well.
+            for token in descriptor.tokens { try requireRest(after: token) }
         }
         if !descriptor.sortBy.isEmpty { found.sort(using: descriptor.sortBy) }
         return descriptor.fetchLimit == 0 ? found : Array(found.prefix(Int(clamping: descriptor.fetchLimit)))
@@ -89,6 +92,24 @@ extension ModelContext {
             let result = try managed.execute(request) as? NSPersistentHistoryResult
             return try (result?.result as? [NSPersistentHistoryTransaction] ?? []).map {
                 Recorded(transaction: $0, form: try form(of: $0))
+            }
+        }
+    }
+
+    /// Checks that the stores have all transactions after a place.
+    private func requireRest(after token: DefaultHistoryToken) throws {
+        let stores = container.ownStores.filter { token.tokenValue?[$0.identifier ?? ""] != nil }
+        guard let numbers = token.tokenValue, !stores.isEmpty else { return }
+        try onQueue {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(
+                after: NSPersistentHistoryToken(transactionNumbers: numbers)
+            )
+            request.affectedStores = stores
+            request.resultType = .count
+            do {
+                _ = try managed.execute(request)
+            } catch let error as CocoaError where error.code.rawValue == NSPersistentHistoryTokenExpiredError {
+                throw SwiftDataError(.historyTokenExpired, error.localizedDescription)
             }
         }
     }

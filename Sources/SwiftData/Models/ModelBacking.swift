@@ -126,7 +126,16 @@ class ModelState: GlancedObject {
     }
 
     /// Reads and writes the values in another object of the context from now on.
-    final func move(to object: NSManagedObject) { lead(to: object, of: context) }
+    final func move(to object: NSManagedObject) {
+        leave()
+        lead(to: object, of: context)
+    }
+
+    /// Notes in the managed object that this is not where it leads to any more; used inside the scope.
+    private final func leave() { (object as? ModelObject)?.loseModel() }
+
+    /// Notes in the managed object that the model object may have another backing.
+    final func loseModel() { _ = inScope { _, _ in leave() } }
 
     /// Copies the loaded values out of its object, which is going to be gone.
     final func keepValues() {
@@ -147,10 +156,13 @@ class ModelState: GlancedObject {
     final func detach() {
         guard let object else { return }
         let inMemory = writableInMemory
-        // An object in a custom store has an ID before its first save succeeds, but no permanent identifier.
-        let last = PersistentIdentifier(object.objectID)
-        if !last.isTemporary { inMemory.lastIdentifier = last }
+        if !object.objectID.isTemporaryID {
+            // An object in a custom store has an ID before its first save succeeds, but no permanent identifier.
+            let last = PersistentIdentifier(object.objectID)
+            if !last.isTemporary { inMemory.lastIdentifier = last }
+        }
         inMemory.former = managed?.undoManager == nil ? nil : object
+        leave()
         lead(to: nil, of: nil)
     }
 
@@ -208,36 +220,32 @@ class ModelState: GlancedObject {
         return values[property.name] as? any PersistentModel
     }
 
-    /// The object of a to-one relationship, as it was found at a known place.
-    enum Related {
-        /// It has to be found by the name of the relationship.
-        case unknown
-        case absent
-        case found(AnyObject)
-    }
-
-    /// The object of an attached to-one relationship whose place is known.
-    final func related(at place: borrowing _PropertyPlace) -> Related {
-        var related = Related.unknown
+    /// The object of an attached to-one relationship whose place is known, for what no glance has found.
+    final func related(at place: borrowing _PropertyPlace) -> GlancedObject.Destination {
+        var related = GlancedObject.Destination.unknown
         func read(_ object: NSManagedObject, _ context: NSManagedObjectContext) {
             guard !hasLostRow, !object.isFault, !object.isWithoutRow else { return }
             let other = NSManagedObject.managedReadOptional(object, place.property.untyped)
             // No code leads a link of this class to an object of another context.
             let managed = unsafeDowncast(context, to: ManagedContext.self)
-            related = other.map { .found(managed.modelOrMade(of: $0)) } ?? .absent
+            related = other.map { .found(managed.keptModel(of: $0)) } ?? .absent
         }
         return performAtOnce { read($0, $1) } ? related : .unknown
     }
 
-    /// The objects of a to-many relationship, in the order of their identifiers.
-    final func members(_ property: ModelProperty) -> [any PersistentModel] {
-        let found = inScope { object, managed in
+    /// The objects of a to-many relationship, in the order of their keys; new ones come last.
+    ///
+    /// The result is `nil` if the object is in no context.
+    final func members<Member: PersistentModel>(_ property: ModelProperty, as type: Member.Type) -> [Member]? {
+        inScope { object, managed in
+            if !hasLostRow, let known = managed.knownMembers(named: property.name, of: object) {
+                // They were set as objects of this class.
+                return unsafeBitCast(known, to: [Member].self)
+            }
             let objects =
                 reading(property, object) { object.value(forKey: property.name) as? Set<NSManagedObject> } ?? []
-            return objects.map { (PersistentIdentifier($0.objectID), $0) }.sorted { $0.0 < $1.0 }
-                .map { managed.model(of: $0.1) }
+            return managed.models(of: managed.ordered(objects), as: Member.self)
         }
-        return found ?? property.members(values[property.name] as Any)
     }
 
     /// Reads, and stops the program if what was read is no value because the row has gone or could not be read.
@@ -273,10 +281,9 @@ class ModelState: GlancedObject {
         if !isDone { writableInMemory.values[property.name] = newValue }
     }
 
-    final func setMembers(_ property: ModelProperty, _ newValue: Any) {
+    final func setMembers<Value: RelationshipCollection>(_ property: ModelProperty, _ newValue: Value) {
         let isDone = change { object, context in
-            let members = property.members(newValue).map { context.adopt($0) }
-            object.setValue(Set(members), forKey: property.name)
+            context.setMembers(newValue.objects, named: property.name, of: object)
         }
         if !isDone { writableInMemory.values[property.name] = newValue }
     }
@@ -357,14 +364,18 @@ final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
             if let value = value as? Value { return value }
         } else if let none = property.absentValue as? Value {
             return none
+        } else if let value = property.defaultValue as? Value {
+            // Apple's framework leaves the columns of a new enumeration or structure empty in a migration.
+            return value
         }
         stop(property, "has no value of type \(Value.self)")
     }
 
     private func collection<Value: RelationshipCollection>(_ key: KeyPath<Model, Value>) -> Value {
         let property = record.property(key)
-        let members = members(property).compactMap { $0 as? Value.PersistentElement }
-        guard let value = members as? Value else { stop(property, "is a collection of type \(Value.self)") }
+        let members = members(property, as: Value.PersistentElement.self)
+        if members == nil, let value = values[property.name] as? Value, !value.isAbsent { return value }
+        guard let value = (members ?? []) as? Value else { stop(property, "is a collection of type \(Value.self)") }
         return value
     }
 

@@ -4,7 +4,10 @@ import Foundation
 /// The managed object of a model object.
 final class ModelObject: NSManagedObject {
     /// The place of the model object, which an unowned reference keeps from being used for something else.
-    private var place: UnsafeRawPointer?
+    ///
+    /// The lowest bit, which no place of an object has, is set if the model object has left. The program may bring it
+    /// back by undo.
+    private var place: UInt = 0
     /// The model object, if the functions of the runtime cannot be found.
     private weak var weakModel: AnyObject?
 
@@ -17,20 +20,31 @@ final class ModelObject: NSManagedObject {
         get {
             guard let runtime = UnownedReferences.shared else { return weakModel }
             // The last reference may end on another thread at the same time; then there is no object any more.
-            guard let place, let object = runtime.tryRetain(place) else { return nil }
+            guard let pointer = Self.pointer(place), let object = runtime.tryRetain(pointer) else { return nil }
             return Unmanaged<AnyObject>.fromOpaque(object).takeRetainedValue()
         }
         set {
             guard let runtime = UnownedReferences.shared else { return weakModel = newValue }
-            let former = place
-            place = newValue.map { UnsafeRawPointer(Unmanaged.passUnretained($0).toOpaque()) }
-            if let place { _ = runtime.retain(place) }
+            let former = Self.pointer(place)
+            place = newValue.map { UInt(bitPattern: Unmanaged.passUnretained($0).toOpaque()) } ?? 0
+            if let new = Self.pointer(place) { _ = runtime.retain(new) }
             if let former { runtime.release(former) }
         }
     }
 
+    /// The model object if it lives and surely leads here; used inside the scope of the context.
+    var leadingModel: AnyObject? { place & 1 == 0 ? model : nil }
+
+    /// Notes that the model object may lead elsewhere from now on.
+    func loseModel() { place |= 1 }
+
+    /// Notes that the model object was found to lead here.
+    func keepModel() { place &= ~1 }
+
+    private static func pointer(_ place: UInt) -> UnsafeRawPointer? { UnsafeRawPointer(bitPattern: place & ~1) }
+
     deinit {
-        if let place { UnownedReferences.shared?.release(place) }
+        if let pointer = Self.pointer(place) { UnownedReferences.shared?.release(pointer) }
     }
 }
 

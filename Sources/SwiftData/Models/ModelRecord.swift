@@ -96,7 +96,7 @@ final class ModelRecord: @unchecked Sendable {
         let form = BackingForm(for: type)
         make = { ModelMaking.make(type, on: form.type.init($2, object: $0, managed: $1), as: form) }
         asModel = { unsafeDowncast($0, to: Model.self) }
-        entityName = String(describing: type)
+        entityName = _typeName(type, qualified: false)
         superrecord = (_getSuperclass(type) as? any PersistentModel.Type).map { ModelRecord.of($0) }
         // That of a class begins with that of the class from which it inherits.
         let metadata = type.schemaMetadata
@@ -146,6 +146,9 @@ final class ModelRecord: @unchecked Sendable {
                 fatalError("SwiftData: \(type).\(metadata.name) cannot be stored: \(error)")
             }
         }
+        if let misplaced = misplaced(metadata.metadata, kind) {
+            fatalError("SwiftData: \(type).\(metadata.name) is no \(misplaced).")
+        }
         return ModelProperty(
             name: metadata.name,
             keyPath: metadata.keypath,
@@ -155,6 +158,19 @@ final class ModelRecord: @unchecked Sendable {
             metadata: metadata.metadata,
             isConstant: !(metadata.keypath is any Writable)
         )
+    }
+
+    /// The kind of property that the options are for, with advice; `nil` if they are for properties of this kind.
+    private static func misplaced(_ options: (any SchemaProperty)?, _ kind: ModelProperty.Kind) -> String? {
+        switch (options, kind) {
+        case (is Schema.Relationship, .attribute):
+            "relationship, so @Relationship cannot stand there: its type is no class with @Model"
+        case (let options as Schema.Attribute, .toOne), (let options as Schema.Attribute, .toMany):
+            // Without options it says nothing.
+            options.options.isEmpty && options.hashModifier == nil && options.originalName.isEmpty
+                ? nil : "attribute, so the options of @Attribute have no effect there. Write them with @Relationship"
+        default: nil
+        }
     }
 
     /// The number of model classes from which the class inherits.

@@ -47,8 +47,12 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Codable,
     }
 
     init(_ objectID: NSManagedObjectID) {
-        if let store = objectID.persistentStore as? SnapshotStore {
-            self = store.identifier(of: objectID)
+        if let store = objectID.persistentStore {
+            if let store = store as? SnapshotStore {
+                self = store.identifier(of: objectID)
+            } else {
+                self.init(store: store.identifier, entity: objectID.entity.name ?? "", key: "p\(objectID.key)")
+            }
             return
         }
         let uri = objectID.uriRepresentation()

@@ -183,7 +183,7 @@ extension PersistentModel {
     ///   - newValue: The value.
     public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value>, to newValue: Value) {
         persistentBackingData.setValue(forKey: key, to: newValue)
-        joinContext(by: key, of: newValue)
+        joinContext(by: key, of: [newValue])
     }
 
     /// Sets a to-one relationship.
@@ -193,7 +193,7 @@ extension PersistentModel {
     ///   - newValue: The value.
     public func setValue<Value: PersistentModel>(forKey key: KeyPath<Self, Value?>, to newValue: Value?) {
         persistentBackingData.setValue(forKey: key, to: newValue)
-        joinContext(by: key, of: newValue as Any)
+        if let newValue { joinContext(by: key, of: [newValue]) }
     }
 
     /// Sets a to-many relationship.
@@ -203,8 +203,9 @@ extension PersistentModel {
     ///   - newValue: The value.
     public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
     where Value: RelationshipCollection, OtherModel == Value.PersistentElement {
+        let added = addedMembers(by: key, in: newValue)
         persistentBackingData.setValue(forKey: key, to: newValue)
-        joinContext(by: key, of: newValue)
+        joinContext(by: key, of: added)
     }
 
     /// Sets a to-many relationship whose class is encodable itself.
@@ -214,15 +215,25 @@ extension PersistentModel {
     ///   - newValue: The value.
     public func setValue<Value, OtherModel>(forKey key: KeyPath<Self, Value>, to newValue: Value)
     where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
+        let added = addedMembers(by: key, in: newValue)
         persistentBackingData.setValue(forKey: key, to: newValue)
-        joinContext(by: key, of: newValue)
+        joinContext(by: key, of: added)
+    }
+
+    /// The members that a to-many relationship of an object without a context has not had before.
+    private func addedMembers<Value: RelationshipCollection>(by key: PartialKeyPath<Self>, in newValue: Value)
+        -> ArraySlice<AnyObject>
+    {
+        guard !backing.isKnownToContexts else { return [] }
+        let former = backing.values[Self.record.property(key).name] as? Value
+        return MemberDifference(from: former?.objects ?? [], to: newValue.objects).added
     }
 
     /// Inserts this object into the context of an object that reaches it by the inverse from now on.
-    private func joinContext(by key: PartialKeyPath<Self>, of newValue: Any) {
-        guard !backing.isKnownToContexts else { return }
+    private func joinContext(by key: PartialKeyPath<Self>, of others: some Collection<AnyObject>) {
+        guard !others.isEmpty, !backing.isKnownToContexts else { return }
         let property = Self.record.property(key)
-        for other in property.members(newValue) {
+        for case let other as any PersistentModel in others {
             guard let context = other.modelContext else { continue }
             let entity = context.container.model.entitiesByName[Self.record.entityName]
             guard entity?.relationshipsByName[property.name]?.inverseRelationship != nil else { continue }

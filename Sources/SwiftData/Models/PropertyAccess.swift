@@ -52,6 +52,9 @@ public struct _ModelLink {
         target.map { unsafeDowncast($0.takeUnretainedValue(), to: ModelState.self) }
     }
 
+    /// Notes that the object reads and writes its values elsewhere from now on, because its backing was replaced.
+    public func leave() { state?.loseModel() }
+
     /// Fills a fault, so that a glance may find its values.
     @inline(never)
     @usableFromInline
@@ -136,13 +139,21 @@ extension PersistentModel {
     ///   - link: The way to the values.
     ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The value.
-    @inlinable
     public func _getValue<Value: PersistentModel>(
-        forKey key: KeyPath<Self, Value>,
+        forKey key: @autoclosure () -> KeyPath<Self, Value>,
         at place: borrowing _PropertyPlace,
         by link: _ModelLink,
         _ keep: (_ModelLink) -> Void
-    ) -> Value { getValue(forKey: key) }
+    ) -> Value {
+        if case .found(let model) = related(at: place, by: link) {
+            // Usually it is of exactly this class, so that no cast is needed.
+            if type(of: model) == Value.self { return unsafeDowncast(model, to: Value.self) }
+            if let value = model as? Value { return value }
+        }
+        let data = persistentBackingData
+        if let state = data as? ModelState { keep(_ModelLink(state)) }
+        return data.getValue(forKey: key())
+    }
 
     /// The object of a to-one relationship.
     ///
@@ -158,16 +169,25 @@ extension PersistentModel {
         by link: _ModelLink,
         _ keep: (_ModelLink) -> Void
     ) -> Value? {
-        switch link.state?.related(at: place) {
+        switch related(at: place, by: link) {
         case .found(let model):
             // Usually it is of exactly this class, so that no cast is needed.
             return type(of: model) == Value.self ? unsafeDowncast(model, to: Value.self) : model as? Value
         case .absent: return nil
-        case .unknown, nil: break
+        case .unknown: break
         }
         let data = persistentBackingData
         if let state = data as? ModelState { keep(_ModelLink(state)) }
         return data.getValue(forKey: key())
+    }
+
+    /// The object of a to-one relationship by a glance, or else by a short block; `unknown` if the link leads nowhere.
+    @inline(__always)
+    private func related(at place: borrowing _PropertyPlace, by link: _ModelLink) -> GlancedObject.Destination {
+        guard let target = link.target else { return .unknown }
+        let found = GlancedObject.destination(at: target, place.property.untyped, ManagedContext.standIn)
+        if case .unknown = found, let state = link.state { return state.related(at: place) }
+        return found
     }
 
     /// The objects of a to-many relationship.

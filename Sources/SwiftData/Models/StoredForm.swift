@@ -261,7 +261,7 @@ extension StoredForm {
                     func read<Field>(_ type: Field.Type) -> Any {
                         bytes.baseAddress!.advanced(by: element.offset).assumingMemoryBound(to: type).pointee
                     }
-                    if let part = try element.form.stored(_openExistential(element.type, do: read)) {
+                    if let part = try element.stored(_openExistential(element.type, do: read)) {
                         parts[element.name] = part
                     }
                 }
@@ -275,7 +275,7 @@ extension StoredForm {
     private static func structure(_ type: Any.Type, _ elements: [Element], _ parts: [String: Any]) throws -> Any? {
         if parts.isEmpty { return nil }
         let values = try elements.map { element in
-            let value = try parts[element.name].flatMap { try element.form.value($0) }
+            let value = try parts[element.name].flatMap { try element.value($0) }
             return try made(type, value ?? (element.type as? any OptionalValue.Type)?.absent, parts)
         }
         return structure(type, elements, values)
@@ -297,6 +297,23 @@ extension StoredForm {
             return memory.move()
         }
         return _openExistential(type, do: made)
+    }
+}
+
+/// Unsigned integers of 64 bits in a structure are kept as the signed ones with the same bits: all are used by structures
+/// such as `Duration`.
+extension StoredForm.Element {
+    fileprivate func stored(_ value: Any) throws -> Any? {
+        if let integer = value as? UInt64 { return NSNumber(value: Int64(bitPattern: integer)) }
+        if let integer = value as? UInt { return NSNumber(value: Int(bitPattern: integer)) }
+        return try form.stored(value)
+    }
+
+    fileprivate func value(_ stored: Any) throws -> Any? {
+        guard case .integer(let type, _) = form, let number = stored as? NSNumber else { return try form.value(stored) }
+        if type == UInt64.self { return UInt64(bitPattern: number.int64Value) }
+        if type == UInt.self { return UInt(bitPattern: number.intValue) }
+        return try form.value(stored)
     }
 }
 

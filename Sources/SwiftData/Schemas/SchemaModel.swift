@@ -90,7 +90,14 @@ struct SchemaModel {
         attribute.renamingIdentifier = property.originalName
         attribute.versionHashModifier = property.hashModifier
         if let value = property.defaultValue, let stored = try? form.stored(value) {
-            attribute.defaultValue = attribute is NSCompositeAttributeDescription ? [String: Any]() : stored
+            if let composite = attribute as? NSCompositeAttributeDescription {
+                composite.defaultValue = [String: Any]()
+                // A migration fills new columns with these.
+                let parts = stored as? [String: Any] ?? [:]
+                for element in composite.elements { element.defaultValue = parts[element.name] }
+            } else {
+                attribute.defaultValue = stored
+            }
         }
         for option in property.options {
             switch option.kind {

@@ -3,7 +3,9 @@ import StrataRows
 
 /// The stored values of one object, without the object: a constant that any thread may read.
 ///
-/// ``NSManagedObjectContext/rows(for:batchSize:)`` returns such rows.
+/// ``NSManagedObjectContext/rows(for:batchSize:)`` returns such rows. Those of a SQLite store whose entity has no binary
+/// data lie in memory in groups of up to 16, so a row that is kept keeps its group. A text is made from its bytes for each
+/// read; if you use it several times, then keep it.
 ///
 /// ```swift
 /// for try await batch in context.rows(for: request) {
@@ -11,19 +13,47 @@ import StrataRows
 /// }
 /// ```
 public struct FetchedRow: Sendable {
-    private let row: Row
+    private let row: Form
+    /// The row, if it is packed, without a reference to its page, which ``row`` has: so reading a value counts none.
+    private let packed: UnsafePackedRow?
     private let store: OpenStore
 
+    private enum Form {
+        case whole(Row)
+        case packed(PackedRow)
+    }
+
     package init(_ row: Row, _ store: OpenStore) {
-        self.row = row
+        self.row = .whole(row)
+        packed = nil
+        self.store = store
+    }
+
+    package init(_ row: PackedRow, _ store: OpenStore) {
+        self.row = .packed(row)
+        packed = row.unsafe
         self.store = store
     }
 
     /// The ID of the object; a context can make the object from it.
-    public var objectID: NSManagedObjectID { store.ids.id(key: row.key, layout: row.layout, store: store) }
+    public var objectID: NSManagedObjectID { store.ids.id(key: key, layout: layout, store: store) }
 
     /// The entity of the object, which may be a sub-entity of the requested one.
-    public var entity: NSEntityDescription { row.layout.entity }
+    public var entity: NSEntityDescription { layout.entity }
+
+    private var layout: EntityLayout {
+        switch row {
+        case .whole(let row): row.layout
+        case .packed(let row): row.layout
+        }
+    }
+
+    private var key: Int64 {
+        switch row {
+        case .whole(let row): row.key
+        case .packed(let row): row.key
+        }
+    }
 
     /// The value of an attribute, or the ID of the destination of a to-one relationship.
     ///
@@ -35,25 +65,30 @@ public struct FetchedRow: Sendable {
     /// - Parameter key: The name of a persistent attribute or of a to-one relationship.
     /// - Returns: The value, the ID of a to-one destination, or `nil` for no value.
     public subscript(key: String) -> Any? {
-        let place = place(of: key)
-        guard place.kind == .reference || place.type == .transformable else { return row.anyValue(place) }
-        return otherValue(of: row.layout.slots[place.index])
+        withExtendedLifetime(self) {
+            let place = place(of: key)
+            guard place.kind == .reference || place.type == .transformable else { return anyValue(place) }
+            return otherValue(of: layout.slots[place.index])
+        }
     }
 
     /// All values except missing ones, by name.
     public var values: [String: Any] {
-        let slots = row.layout.slots
+        let slots = layout.slots
         var result: [String: Any] = [:]
         result.reserveCapacity(slots.count)
-        for slot in slots { result[slot.name] = value(of: slot) }
+        withExtendedLifetime(self) { for slot in slots { result[slot.name] = value(of: slot) } }
         return result
     }
 
     @inline(__always)
     private func place(of key: String) -> ValuePlace {
-        guard let place = row.place(named: key) else { refuse(key) }
+        guard let place = packed.map({ $0.place(named: key) }) ?? whole?.place(named: key) else { refuse(key) }
         return place
     }
+
+    /// The row, if it is not packed.
+    private var whole: Row? { if case .whole(let row) = row { row } else { nil } }
 
     private func refuse(_ key: String) -> Never {
         fatalError(
@@ -62,18 +97,36 @@ public struct FetchedRow: Sendable {
     }
 
     private func value(of slot: Slot) -> Any? {
-        slot.kind == .reference || slot.type == .transformable ? otherValue(of: slot) : row.anyValue(slot)
+        slot.kind == .reference || slot.type == .transformable ? otherValue(of: slot) : anyValue(ValuePlace(slot))
+    }
+
+    @inline(__always)
+    private func anyValue(_ place: ValuePlace) -> Any? {
+        if let packed { return packed.anyValue(place) }
+        return whole?.anyValue(place)
     }
 
     /// The value of a transformable attribute, or the ID of a destination.
     private func otherValue(of slot: Slot) -> Any? {
-        guard !row.isNull(slot.index) else { return nil }
-        guard slot.kind == .reference else { return slot.attribute?.unarchived(row.data(slot.word)) }
+        guard slot.kind == .reference else { return archive(slot).flatMap { slot.attribute?.unarchived($0) } }
         // The store checks the entity numbers that it reads; they are positions in the layout's model.
-        guard let reference = row.reference(slot),
-            let destination = row.layout.entity.model?.frozen.layouts[reference.entity - 1]
+        guard let reference = reference(slot),
+            let destination = layout.entity.model?.frozen.layouts[reference.entity - 1]
         else { return nil }
         return store.ids.id(key: reference.key, layout: destination, store: store)
+    }
+
+    private func reference(_ slot: Slot) -> ObjectReference? {
+        switch row {
+        case .whole(let row): row.reference(slot)
+        case .packed(let row): row.reference(of: slot.index)
+        }
+    }
+
+    private func archive(_ slot: Slot) -> Data? {
+        // Rows with archives are not packed.
+        guard case .whole(let row) = row, !row.isNull(slot.index) else { return nil }
+        return row.data(slot.word)
     }
 }
 
@@ -98,7 +151,14 @@ extension FetchedRow {
     ///   - key: The name of a persistent attribute.
     ///   - type: The type of the result.
     /// - Returns: The value, or `nil` for no value.
-    public subscript(key: String, as type: String.Type) -> String? { load(key) { $0 == .string } }
+    public subscript(key: String, as type: String.Type) -> String? {
+        guard let packed else { return load(key) { $0 == .string } }
+        return withExtendedLifetime(self) {
+            let place = place(of: key)
+            if place.type != .string { check(place, String.self) }
+            return packed.text(of: place.index)
+        }
+    }
 
     /// The number of an integer attribute of any width, or `nil` for no value.
     ///
@@ -204,17 +264,20 @@ extension FetchedRow {
     /// - Returns: The value, or `nil` for no value.
     @inline(__always)
     private func load<Value: WordValue>(_ key: String, isUsual: (AttributeType) -> Bool) -> Value? {
-        let place = place(of: key)
-        if !isUsual(place.type) { check(place, Value.self) }
-        guard !row.isNull(place.index) else { return nil }
-        return withExtendedLifetime(row) { Value.load(row.unsafe, place.word) }
+        withExtendedLifetime(self) {
+            let place = place(of: key)
+            if !isUsual(place.type) { check(place, Value.self) }
+            if let packed { return packed.withWords(of: place.index, place.kind) { Value.load($0) } }
+            guard let whole, !whole.isNull(place.index) else { return nil }
+            return withExtendedLifetime(whole) { Value.load(whole.unsafe.words + place.word) }
+        }
     }
 
     /// Stops the program if the type is not one for the attribute.
     @inline(never)
     private func check(_ place: ValuePlace, _ type: any WordValue.Type) {
         if case .attribute(let types) = type.managedKind, types.contains(NSAttributeType(place.type)) { return }
-        let slot = row.layout.slots[place.index]
+        let slot = layout.slots[place.index]
         fatalError(
             "CoreData: \"\(slot.name)\" of rows of \(entity.name ?? "") cannot be read as \(type): it is \(slot.typeName)."
         )

@@ -287,9 +287,7 @@ struct ReadRows: Sendable {
     fileprivate init(_ store: OpenStore, _ plan: FetchPlan) throws {
         began = LastingRead(store)
         root = plan.layout.rootNumber
-        var rows = try store.reader.rows(for: plan)
-        store.offer(&rows, root: root, read: began.read)
-        self.rows = rows
+        rows = try store.rows(for: plan, by: began.read)
     }
 
     fileprivate init(_ store: OpenStore, forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws

@@ -12,7 +12,10 @@ extension NSManagedObjectContext {
                     "CoreData: \(object.objectID) belongs to \(owner.describedName), so it cannot be inserted into \(describedName)."
                 )
             }
-            if object.flags.contains(.deleted) { undelete(object) }
+            guard object.flags.contains(.deleted) else { return }
+            let wasApplied = object.flags.contains(.deletePropagated)
+            undelete(object)
+            if wasApplied { restoreRelationships(of: object) }
             return
         }
         guard !object.flags.contains(.gone) else {
@@ -20,6 +23,13 @@ extension NSManagedObjectContext {
                 "CoreData: a deleted object of entity \(object.entity.name ?? "") cannot be inserted again; make a new one."
             )
         }
+        registerInsertion(of: object)
+        let companions = insertCompanions(of: object)
+        object.awakeFromInsert()
+        for companion in companions { companion.awakeFromInsert() }
+    }
+
+    private func registerInsertion(of object: NSManagedObject) {
         object.layout.unmanagedEntity._withUnsafeGuaranteedRef { $0.registerObjectClass(type(of: object)) }
         registerUnsaved(object)
         let values = object.current ?? object.layout.defaults.copy()
@@ -28,7 +38,22 @@ extension NSManagedObjectContext {
         object.flags.insert([.inserted, .ownsRow, .eventInserted, .writable])
         list(object)
         recordForUndo(object, before: .absent)
-        object.awakeFromInsert()
+    }
+
+    /// Inserts the objects without a context that relationships of a new object lead to, directly or through others.
+    ///
+    /// - Returns: The objects, whose hooks have not been called yet.
+    final func insertCompanions(of object: NSManagedObject) -> [NSManagedObject] {
+        guard object.extras?.companions.isEmpty == false else { return [] }
+        var inserted: [NSManagedObject] = []
+        var rest = object.endCompanionship(in: self)
+        while let next = rest.popLast() {
+            guard next.context == nil else { continue }
+            registerInsertion(of: next)
+            inserted.append(next)
+            rest += next.endCompanionship(in: self)
+        }
+        return inserted
     }
 
     /// Does the work of ``assign(_:to:)``, which subclasses may override.
@@ -78,6 +103,26 @@ extension NSManagedObjectContext {
         recordForUndo(object, before: nil)
         object.flags.remove([.deleted, .eventDeleted, .deletePropagated])
         addToEvent(object, as: object.isInserted ? .eventInserted : .eventUpdated)
+    }
+
+    /// Adds an object again to the relationships from which delete rules have removed it, after its deletion was taken
+    /// back.
+    ///
+    /// - Complexity: O(number of related objects). It reads them.
+    final func restoreRelationships(of object: NSManagedObject) {
+        func restore(_ relationship: Relationship?, _ others: [NSManagedObject]) {
+            guard let relationship, let inverse = relationship.inverse,
+                relationship.deleteRule == .nullify || relationship.deleteRule == .cascade
+            else { return }
+            for other in others {
+                let pair = RelatedPair(object, relationship, other, inverse)
+                pair.agree(pair.areRelatedAgain)
+            }
+        }
+        for slot in object.layout.referenceSlots { restore(slot.relationship, [object.toOne(slot)].compactMap { $0 }) }
+        for slot in object.layout.toMany where !slot.isTransient && slot.inverse != nil {
+            restore(slot.relationship, object.members(slot))
+        }
     }
 
     // MARK: - Keeping track

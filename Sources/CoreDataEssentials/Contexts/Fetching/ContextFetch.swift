@@ -337,9 +337,7 @@ package struct ContextFetch {
         let read = store.cache.beginAccess()
         defer { store.cache.endAccess(read) }
         let commits = store.cache.commits
-        var rows = try store.reader.rows(for: plan.asked(ofStore: store.number))
-        store.offer(&rows, root: plan.layout.rootNumber, read: read)
-        return (rows, commits)
+        return (try store.rows(for: plan.asked(ofStore: store.number), by: read), commits)
     }
 
     private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {

@@ -60,13 +60,16 @@ struct DictionaryFetch {
 
     /// The results as Swift dictionaries.
     func dictionaries() throws -> [[String: Any]] {
-        var values = try values()
-        let boxer = ValueBoxer(context, stores)
-        var maker = DictionaryMaker(plan.columns)
-        var results: [[String: Any]] = []
-        results.reserveCapacity(values.count)
-        values.withEach { results.append(maker.dictionary(of: $0, boxer)) }
-        return results
+        let maker = DictionaryMaker(plan.columns, ValueBoxer(context, stores))
+        guard stores.count == 1, prepared == nil, !maker.runsCode else {
+            var values = try values()
+            maker.begin()
+            values.withEach { maker.take($0) }
+            return maker.results
+        }
+        try context.willRead(announced)
+        try stores[0].reader.values(for: plan.asked(ofStore: stores[0].number), to: maker)
+        return maker.results
     }
 
     /// The results as Foundation dictionaries.

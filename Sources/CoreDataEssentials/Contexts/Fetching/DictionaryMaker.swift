@@ -4,14 +4,18 @@ import StrataRows
 ///
 /// All results that have values for the same columns have the same keys. So the keys are hashed once, in a pattern, of
 /// which each such result is a copy with other values.
-struct DictionaryMaker: ~Copyable {
+final class DictionaryMaker: FetchedValueReceiver {
     /// The most patterns.
     ///
     /// Results for whose columns there is none are made key by key.
     private static let mostPatterns = 64
 
+    /// The dictionaries so far.
+    private(set) var results: [[String: Any]] = []
+
     private let columns: [DictionaryColumn]
     private let boxes: [ColumnBox]
+    private let boxer: ValueBoxer
     /// Whether each value lies in the dictionary itself; an element of a composite attribute lies in a nested one.
     private let isFlat: Bool
     /// The positions of columns by key, by the columns that have a value, a bit for each.
@@ -21,8 +25,9 @@ struct DictionaryMaker: ~Copyable {
     /// Memory for the values of one result, which are moved to it and on to the dictionary.
     private let scratch: UnsafeMutablePointer<Any>
 
-    init(_ columns: [DictionaryColumn]) {
+    init(_ columns: [DictionaryColumn], _ boxer: ValueBoxer) {
         self.columns = columns
+        self.boxer = boxer
         boxes = columns.enumerated().map { ColumnBox($0, $1) }
         isFlat = columns.count <= UInt64.bitWidth && columns.allSatisfy { $0.keys.count == 1 }
         scratch = .allocate(capacity: columns.count)
@@ -30,12 +35,16 @@ struct DictionaryMaker: ~Copyable {
 
     deinit { scratch.deallocate() }
 
-    /// The dictionary of a result, whose values it takes.
-    mutating func dictionary(
-        of values: UnsafeMutableBufferPointer<FetchedValue>,
-        _ boxer: ValueBoxer
-    ) -> [String: Any] {
-        guard isFlat else { return keyByKey(values, boxer) }
+    /// Whether making a dictionary may run code of the program: the transformers of its attributes.
+    var runsCode: Bool { columns.contains { $0.type == .transformable } }
+
+    func begin() { results.removeAll() }
+
+    /// Makes the dictionary of a result, whose values it takes.
+    func take(_ values: UnsafeMutableBufferPointer<FetchedValue>) { results.append(dictionary(of: values)) }
+
+    private func dictionary(of values: UnsafeMutableBufferPointer<FetchedValue>) -> [String: Any] {
+        guard isFlat else { return keyByKey(values) }
         var present: UInt64 = 0
         for index in values.indices {
             let value = (values.baseAddress.unsafelyUnwrapped + index).move()
@@ -55,7 +64,7 @@ struct DictionaryMaker: ~Copyable {
     }
 
     /// The pattern for results that have a value for these columns, and for no others; `nil` if there are too many.
-    private mutating func pattern(of present: UInt64) -> [String: Int]? {
+    private func pattern(of present: UInt64) -> [String: Int]? {
         if let last, last.present == present { return last.pattern }
         if let pattern = patterns[present] {
             last = (present, pattern)
@@ -71,7 +80,7 @@ struct DictionaryMaker: ~Copyable {
         return pattern
     }
 
-    private func keyByKey(_ values: UnsafeMutableBufferPointer<FetchedValue>, _ boxer: ValueBoxer) -> [String: Any] {
+    private func keyByKey(_ values: UnsafeMutableBufferPointer<FetchedValue>) -> [String: Any] {
         var result: [String: Any] = Dictionary(minimumCapacity: columns.count)
         for (index, column) in columns.enumerated() {
             guard let value = boxer.box(values[index], column) else { continue }

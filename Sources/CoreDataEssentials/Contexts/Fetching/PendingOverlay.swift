@@ -11,6 +11,8 @@ struct PendingOverlay {
     private let context: NSManagedObjectContext
     /// Reads the objects that have to be looked at.
     private let reader: ObjectReader
+    /// The quiet reads that a child's fetch makes in this context.
+    private let quiet: QuietReads?
     /// The new and changed objects of the entity, without deleted ones, and without some new ones that do not match.
     private var present: [NSManagedObject] = []
     /// The keys of the changed and deleted objects, by the index of their store.
@@ -43,6 +45,7 @@ struct PendingOverlay {
         self.context = context
         self.plan = plan
         reader = ObjectReader(quiet)
+        self.quiet = quiet
         let related = plan.relatedRootNumbers
         var mayChangeOthers = false
         var isMine: (number: Int, answer: Bool) = (0, false)
@@ -74,7 +77,18 @@ struct PendingOverlay {
 
     /// The number of new and changed objects that match.
     var matchingCount: Int {
-        get throws { try plan.matching(present, reader).count }
+        get throws { try plan.matching(readable, reader).count }
+    }
+
+    /// The new and changed objects of which a child can have the values.
+    ///
+    /// A fault may have changed relationships although its row is gone. It keeps them until it is read, but a child cannot
+    /// have it.
+    private var readable: [NSManagedObject] {
+        get throws {
+            guard let quiet else { return present }
+            return try present.filter { object in try !object.isFault || quiet.row(of: object) != nil }
+        }
     }
 
     /// Whether a store's answer about a row does not count.
@@ -155,7 +169,7 @@ struct PendingOverlay {
     /// The new and changed objects that match, in order, without those after the last object that can be in the
     /// result.
     private func matching(before last: NSManagedObject?) throws -> [NSManagedObject] {
-        let matching = try plan.matching(present, reader)
+        let matching = try plan.matching(readable, reader)
         guard let sort = plan.sort, let last, matching.count > 1 else { return try plan.sorted(matching, reader) }
         let end = try sort.keys(of: last, reader: reader)
         let cut = try sort.preceding(end, among: matching, reader: reader)
@@ -164,6 +178,7 @@ struct PendingOverlay {
 
     /// The answer after a look at every object in memory.
     func evaluateAll(_ stored: [NSManagedObject]) throws -> [NSManagedObject] {
+        let present = try readable
         let candidates = stored.filter { !hides($0.key, Int($0.storeIndex)) } + present
         return try plan.sorted(try plan.matching(candidates, reader), reader)
     }

@@ -73,7 +73,7 @@ struct IdentityMap {
     /// Makes the table of one hierarchy in one store.
     mutating func makeTable(storeIndex: Int32, root: Int) -> ObjectTable<NSManagedObject> {
         let index = tableIndex(storeIndex: storeIndex, root: root)
-        while tables.count <= index { tables.append(nil) }
+        if tables.count <= index { tables += repeatElement(nil, count: index + 1 - tables.count) }
         let table = ObjectTable<NSManagedObject>()
         tables[index] = table
         return table

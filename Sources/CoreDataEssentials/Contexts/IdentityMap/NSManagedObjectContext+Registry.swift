@@ -146,11 +146,16 @@ extension NSManagedObjectContext {
     /// - Returns: `nil` for an unsaved object that does not exist any more.
     @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
-        if reference.key > 0, owner.storeIndex >= 0 {
-            let root = identityMap.rootNumbers[reference.entity &- 1]
-            if let found = identityMap.table(storeIndex: owner.storeIndex, root: root)?[reference.key] { return found }
-        }
+        if let found = knownObject(reference, near: owner) { return found }
         return findObject(for: reference, near: owner)
+    }
+
+    /// The registered object of a stored row that a relationship of `owner` names; `nil` if a search has to find it.
+    @inline(__always)
+    final func knownObject(_ reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        guard reference.key > 0, owner.storeIndex >= 0 else { return nil }
+        let root = identityMap.rootNumbers[reference.entity &- 1]
+        return identityMap.table(storeIndex: owner.storeIndex, root: root)?[reference.key]
     }
 
     @inline(never)
@@ -268,6 +273,8 @@ extension NSManagedObjectContext {
     /// Code that holds it can still read it.
     final func bury(_ object: NSManagedObject) {
         object.leaveLooseRelationships()
+        // An undo can bring the object back.
+        if object.flags.contains(.inserted), undoManager == nil { object.forgetTemporaryURI() }
         unregister(object)
         object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])
         object.flags.insert(.gone)

@@ -84,14 +84,25 @@ package struct ChangeMessage: Sendable {
     ///
     /// Only constant data of the objects is read, so the caller need not enter their context's scope.
     static func changes(of objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> [Change] {
-        var stores: [Int32: OpenStore] = [:]
-        return objects.compactMap { object in
+        var changes: [Change] = []
+        changes.reserveCapacity(objects.count)
+        // Mostly all objects are in one store.
+        var last: (index: Int32, store: OpenStore)?
+        objects.forEachBorrowed { object in
             let storeIndex = object.storeIndex
-            guard let store = stores[storeIndex] ?? openStore(of: object, coordinator) else { return nil }
-            stores[storeIndex] = store
+            let store: OpenStore
+            if let last, last.index == storeIndex {
+                store = last.store
+            } else {
+                guard let found = openStore(of: object, coordinator) else { return }
+                // Objects that are in no store yet may come into different stores.
+                if storeIndex >= 0 { last = (storeIndex, found) }
+                store = found
+            }
             let id = object.key < 0 ? object.objectID : nil
-            return Change(key: object.key, layout: object.layout, store: store, temporaryID: id)
+            changes.append(Change(key: object.key, layout: object.layout, store: store, temporaryID: id))
         }
+        return changes
     }
 
     private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?)

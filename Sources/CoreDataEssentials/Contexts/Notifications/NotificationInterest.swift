@@ -39,8 +39,8 @@ package final class NotificationInterest: Sendable {
 
 /// The user info of a notification that is about to be posted.
 ///
-/// The sets are Swift's, and made at once: on Linux a subclass of `NSSet` that makes its members later does not cast to
-/// `Set`.
+/// The sets are Swift's, and made at once: on Linux an instance of a subclass of `NSSet`, which could make its members later,
+/// casts to an empty `Set`.
 ///
 /// Confined to the context's queue.
 struct NotificationSets {

@@ -13,14 +13,18 @@ package final class CommitFeed: Sendable {
     init() {}
 
     package func subscribe(_ observer: CommitObserver) {
-        subscribers.withLock { subscribers in
+        let held = subscribers.withLock { subscribers in
+            // No observer ends here, where the lock is taken: all are held until it is free.
+            let held = subscribers.compactMap(\.observer)
             subscribers.removeAll { $0.observer == nil }
             subscribers.append(Subscriber(observer: observer))
+            return held
         }
+        withExtendedLifetime(held) {}
     }
 
     /// Whether any live query is subscribed.
-    var hasSubscribers: Bool { subscribers.withLock { $0.contains { $0.observer != nil } } }
+    var hasSubscribers: Bool { !subscribers.withLock { $0.compactMap(\.observer) }.isEmpty }
 
     /// Reports changes that the stores have already committed.
     ///

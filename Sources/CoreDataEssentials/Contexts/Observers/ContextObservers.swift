@@ -31,8 +31,8 @@ package struct ContextEvent {
 ///
 /// Only the context owns this object, so the end of the context ends the live queries. It keeps no observer alive.
 package final class ContextObservers: @unchecked Sendable {
-    // @unchecked Sendable: `values`, `controllers` and `unregistered` are touched only inside the context's scope. The other
-    // properties are locked.
+    // @unchecked Sendable: `values`, `controllers` and `unregistered` are touched only inside the context's scope. The others
+    // are locked.
 
     private struct Controller {
         weak var observer: EventObserver?
@@ -47,18 +47,27 @@ package final class ContextObservers: @unchecked Sendable {
     }
 
     /// The observer of values for a layer above; `nil` if there is none.
-    package var values: ValueObserver?
+    // Unchecked: each change of a relationship looks here, and no access lasts while other code runs.
+    @exclusivity(unchecked) package var values: ValueObserver?
     private var controllers: [Controller] = []
     /// The merged changes of the current event whose objects the context does not have.
     private var unregistered: [ChangeMessage.Change] = []
-    private let queries = Locked<[Query]>([])
-    private let feeds = Locked<[Feed]>([])
+    /// The observers that any thread may add.
+    private struct Shared {
+        var queries: [Query] = []
+        var feeds: [Feed] = []
+    }
+
+    private let shared = Locked(Shared())
+    private var queries: [Query] { shared.withLock { $0.queries } }
+    private var feeds: [Feed] { shared.withLock { $0.feeds } }
 
     init() {}
 
     deinit {
-        for entry in queries.withLock({ $0 }) { entry.observer?.contextEnded() }
-        for entry in feeds.withLock({ $0 }) { entry.feed?.finish() }
+        let (queries, feeds) = shared.withLock { ($0.queries, $0.feeds) }
+        for entry in queries { entry.observer?.contextEnded() }
+        for entry in feeds { entry.feed?.finish() }
     }
 
     // MARK: - Controllers
@@ -92,13 +101,13 @@ package final class ContextObservers: @unchecked Sendable {
     func contextWasReset() {
         unregistered = []
         for controller in controllers { controller.observer?.contextWasReset() }
-        for entry in feeds.withLock({ $0 }) { entry.feed?.add(nil) }
+        for entry in feeds { entry.feed?.add(nil) }
     }
 
     /// Notifies the controllers and the feeds that the stores have changed in an unknown way.
     func storesMayHaveChanged() {
         for controller in controllers { controller.observer?.storesMayHaveChanged() }
-        for entry in feeds.withLock({ $0 }) { entry.feed?.add(nil) }
+        for entry in feeds { entry.feed?.add(nil) }
     }
 
     // MARK: - Feeds
@@ -107,18 +116,22 @@ package final class ContextObservers: @unchecked Sendable {
     ///
     /// Any thread may call this.
     func add(_ feed: ChangeFeed) {
-        feeds.withLock { feeds in
-            feeds.removeAll { $0.feed == nil }
-            feeds.append(Feed(feed: feed))
+        let held = shared.withLock { shared in
+            // No feed ends here, where the lock is taken: all are held until it is free.
+            let held = shared.feeds.compactMap(\.feed)
+            shared.feeds.removeAll { $0.feed == nil }
+            shared.feeds.append(Feed(feed: feed))
+            return held
         }
+        withExtendedLifetime(held) {}
     }
 
     /// Whether any feed wants to know what the context saves and merges.
-    var hasFeeds: Bool { feeds.withLock { $0.contains { $0.feed != nil } } }
+    var hasFeeds: Bool { !shared.withLock { $0.feeds.compactMap(\.feed) }.isEmpty }
 
     /// Reports changes that the context has saved or merged to the feeds.
     func committed(_ message: ChangeMessage) {
-        for entry in feeds.withLock({ $0 }) { entry.feed?.add(message) }
+        for entry in feeds { entry.feed?.add(message) }
     }
 
     // MARK: - Live queries
@@ -127,14 +140,18 @@ package final class ContextObservers: @unchecked Sendable {
     ///
     /// Any thread may call this.
     package func add(_ observer: CommitObserver) {
-        queries.withLock { queries in
-            queries.removeAll { $0.observer == nil }
-            queries.append(Query(observer: observer))
+        let held = shared.withLock { shared in
+            // As for feeds.
+            let held = shared.queries.compactMap(\.observer)
+            shared.queries.removeAll { $0.observer == nil }
+            shared.queries.append(Query(observer: observer))
+            return held
         }
+        withExtendedLifetime(held) {}
     }
 
     /// Reports changes that were made outside this coordinator to the live queries.
     func storesChangedElsewhere(_ message: ChangeMessage) {
-        for entry in queries.withLock({ $0 }) { entry.observer?.committed(message) }
+        for entry in queries { entry.observer?.committed(message) }
     }
 }

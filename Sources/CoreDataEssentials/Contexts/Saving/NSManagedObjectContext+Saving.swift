@@ -11,6 +11,7 @@ extension NSManagedObjectContext {
         saving.shownSets = ShownSets()
         defer { saving.shownSets = nil }
         endEvent(isMerge: false)
+        if !discardedSides.isEmpty { settleDiscardedSides() }
         changeTracker.compact()
         checkInvariants()
         guard let coordinator else {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 
 /// The data that a save writes: one change set for each store, made from the context's changed objects.
@@ -185,7 +186,7 @@ final class SavePlan {
             let isManyToMany = inverse?.isToMany == true
             let tellsMembership = inverse == nil || (isManyToMany && slot.relationship.isCanonical)
             let order = slot.isOrdered ? try order(of: object, slot, storeIndex) : nil
-            let change = ToManyChange(
+            var change = ToManyChange(
                 relationship: slot,
                 owner: object.reference,
                 added: tellsMembership ? state.added.compactMap { resolved($0, storeIndex) } : [],
@@ -193,24 +194,41 @@ final class SavePlan {
                 order: order?.members,
                 appendedCount: order?.appendedCount ?? 0
             )
+            change.isUnread = order?.isUnread ?? false
             guard !change.added.isEmpty || !change.removed.isEmpty || order != nil else { continue }
             try self.change(storeIndex: storeIndex, object: object) { $0.toMany.append(change) }
         }
     }
 
-    /// The members of an ordered relationship as the store can resolve them, and how many of them are new at the end.
-    private func order(of object: NSManagedObject, _ slot: ToManySlot, _ storeIndex: Int) throws
-        -> (members: [ObjectReference], appendedCount: Int)
-    {
+    /// The members of an ordered relationship as the store can resolve them.
+    private struct MemberOrder {
+        let members: [ObjectReference]
+        /// The number of members that are new at the end.
+        var appendedCount = 0
+        /// Whether these are only the new members, because the others were not read.
+        var isUnread = false
+    }
+
+    private func order(of object: NSManagedObject, _ slot: ToManySlot, _ storeIndex: Int) throws -> MemberOrder {
+        if slot.inverse?.isToMany == false, let new = object.extras?.toMany[slot.index]?.unreadAdditions,
+            coordinator.openStore(at: storeIndex)?.rows.placesUnreadMembers == true
+        {
+            return MemberOrder(members: new.compactMap { resolved($0, storeIndex) }, isUnread: true)
+        }
         let members = try object.readMembers(slot)
-        guard let state = object.extras?.toMany[slot.index] else { return (members, 0) }
+        guard let state = object.extras?.toMany[slot.index] else { return MemberOrder(members: members) }
         // Most members are stored, and nothing has to be looked up for them.
         let start = neverSaved.isEmpty ? Swift.min(state.permanentCount, members.count) : 0
         let rest = members[start...].compactMap { resolved($0, storeIndex) }
         // Usually no member is left out or renamed, and none has to be copied.
-        if members[start...].elementsEqual(rest) { return (members, state.appendedCount) }
+        if members[start...].elementsEqual(rest) {
+            return MemberOrder(members: members, appendedCount: state.appendedCount)
+        }
         let order = Array(members[..<start] + rest)
-        return (order, order.count == members.count ? state.appendedCount : 0)
+        return MemberOrder(
+            members: order,
+            appendedCount: order.count == members.count ? state.appendedCount : 0
+        )
     }
 
     private func addTouched(_ object: NSManagedObject, extras: ObjectExtras, storeIndex: Int) throws {
@@ -380,8 +398,11 @@ final class SavePlan {
         let temporaryKeys = changes.inserted.map(\.key)
         let keys = changes.settle(result)
         context.downward.promotions.promote {
-            for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
-                if let id = TemporaryIDs.removeHeld(temporary) { store.ids.succeed(id, key: row.key, store: store) }
+            for start in stride(from: 0, to: temporaryKeys.count, by: WorkSize.combinedIDs) {
+                let part = temporaryKeys[start..<Swift.min(start + WorkSize.combinedIDs, temporaryKeys.count)]
+                for (index, id) in TemporaryIDs.removeHeld(part) {
+                    store.ids.succeed(id, key: changes.inserted[index].key, store: store)
+                }
             }
         }
         var written = changes.inserted

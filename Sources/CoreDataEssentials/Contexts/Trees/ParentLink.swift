@@ -103,10 +103,14 @@ final class ChildrenLink: Sendable {
 
     /// Starts or stops merging the context's saves, and saves into the context, into a child.
     func follow(_ child: NSManagedObjectContext, _ follows: Bool) {
-        followers.withLock { followers in
+        let held = followers.withLock { followers in
+            // No child ends here, where the lock is taken: all are held until it is free.
+            let held = followers.compactMap(\.context)
             followers.removeAll { $0.context == nil || $0.context === child }
             if follows { followers.append(Follower(context: child)) }
+            return held
         }
+        withExtendedLifetime(held) {}
     }
 
     /// Enqueues a message with the children that follow.

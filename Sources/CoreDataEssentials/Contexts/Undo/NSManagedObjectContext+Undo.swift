@@ -37,7 +37,12 @@ extension NSManagedObjectContext {
         for record in absent { putBack(record.object) }
         // From here on all keys are known.
         for record in absent { replaceRevivedKeys(of: record.object) }
+        let deleted = records.filter { UndoRecord.status(of: $0.object) == .deleted }
         for record in records { applyUndo(record) }
+        // Usually the records of the other objects have restored their sides already.
+        for record in deleted where UndoRecord.status(of: record.object) != .deleted {
+            restoreRelationships(of: record.object)
+        }
         undoLog.isApplyingUndo = false
         undoManager?.registerUndo(withTarget: self) { $0.applyUndo(inverse) }
         for (record, event) in zip(records, events) where record.object.context != nil {
@@ -92,6 +97,8 @@ extension NSManagedObjectContext {
         object.extras?.base = nil
         changeTracker.addToSave(object)
         addToEvent(object, as: .eventInserted)
+        // Meanwhile code may have related it to other objects without a context.
+        for companion in insertCompanions(of: object) { companion.awakeFromInsert() }
     }
 
     /// Makes the relationships of an object that came back lead to the objects that came back with it; a save stores

@@ -5,6 +5,8 @@ import StrataLocks
 ///
 /// Invariants:
 /// - A private context has a gate, and makes its queue once, for its level of the tree.
+/// - A block that waits for its caller runs without the queue if nothing has needed the queue yet. If something needs it
+///   meanwhile, then it is suspended until the block has ended.
 /// - A context of the main queue has no gate and makes no queue, since it is also used outside of blocks.
 ///
 /// Any thread may call any member.
@@ -15,6 +17,8 @@ struct ContextQueue: ~Copyable, Sendable {
         var depth = 0
         var queue: DispatchQueue?
         var executor: ContextExecutor?
+        /// Whether a block runs without the queue.
+        var isOccupied = false
     }
 
     /// The gate that blocks of the queue and visitors from outside of the queue pass; `nil` for the main queue.
@@ -39,9 +43,40 @@ struct ContextQueue: ~Copyable, Sendable {
         return state.withLock { state in
             if let queue = state.queue { return queue }
             let queue = ContextThreads.queue(depth: state.depth)
+            if state.isOccupied { Schedule.suspend(queue) }
             state.queue = queue
             return queue
         }
+    }
+
+    /// Whether something has needed the queue.
+    var isMade: Bool { state.withLock { $0.queue != nil } }
+
+    /// Takes the turn of a block that its caller waits for, without the queue; the caller passes the gate too.
+    ///
+    /// Many contexts of servers run one such block and are dropped. To make a queue costs them more than their work.
+    ///
+    /// - Returns: Whether the block has the turn; if so, then ``leaveUnmade()`` has to be called. It is false if the queue
+    ///   exists, or if another block has the turn.
+    func occupyUnmade() -> Bool {
+        guard let gate, gate.enterAhead() else { return false }
+        let isOccupied = state.withLock { state in
+            guard state.queue == nil, !state.isOccupied else { return false }
+            state.isOccupied = true
+            return true
+        }
+        if !isOccupied { gate.leave() }
+        return isOccupied
+    }
+
+    /// Ends the turn of a block without the queue, and lets the blocks run that were submitted meanwhile.
+    func leaveUnmade() {
+        gate?.leave()
+        let queue = state.withLock { state in
+            state.isOccupied = false
+            return state.queue
+        }
+        if let queue { Schedule.resume(queue) }
     }
 
     /// The executor of actors that run on the context; made at the first use.

@@ -108,9 +108,13 @@ extension NSManagedObjectContext {
 
     private func wait<T>(as entry: ConfinementScope.Entry, _ block: () throws -> T) rethrows -> T {
         if isInScope { return try ConfinementScope.enter(self, within: ConfinementScope.stack, as: entry, block) }
+        let submitted = SlowOperationLog.submission(to: self)
+        if submitted == nil, contextQueue.occupyUnmade() {
+            defer { contextQueue.leaveUnmade() }
+            return try runTurn(.performAndWait, submitted: nil, stack: ConfinementScope.stack, as: entry, block)
+        }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            let submitted = SlowOperationLog.submission(to: self)
             let watch = MainQueueWatch.begin(self)
             return try WaitGraph.sync(on: queue, of: self, gate: gate, stack: stack, as: entry) {
                 watch?.end()

@@ -88,7 +88,7 @@ public enum SlowOperationLog {
     }
 
     private static let settings: Locked<Settings> = {
-        let text = ProcessInfo.processInfo.environment["STRATA_SLOW_OPERATIONS"]
+        let text = EnvironmentVariable.value("STRATA_SLOW_OPERATIONS")
         let threshold = text.flatMap { Double($0) }.map { Duration.milliseconds($0) }
         isOn.store(threshold != nil, ordering: .relaxed)
         return Locked(Settings(log: SlowLog(threshold: threshold)))
@@ -125,7 +125,11 @@ public enum SlowOperationLog {
     /// Default nil: each entry is written to standard error, as one line.
     public static var handler: (@Sendable (SlowOperation) -> Void)? {
         get { settings.withLock { $0.log.handler } }
-        set { settings.withLock { $0.log.handler = newValue } }
+        set {
+            // An object that only the former handler holds ends after the lock: its end may be code of the program.
+            var handler = newValue
+            settings.withLock { swap(&$0.log.handler, &handler) }
+        }
     }
 
     /// The current time, if the log is on or the context's coordinator has an instrument; else `nil`.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Option of a SQLite store: a Boolean; the coordinator posts notifications of writes to the store.
+/// Option of a SQLite or PostgreSQL store: a Boolean; the coordinator posts notifications of writes to the store.
 ///
 /// It posts `NSNotification.Name.NSPersistentStoreRemoteChange` when this process or another has written to the store.
 ///

@@ -20,12 +20,31 @@ package protocol EngineStore: NSPersistentStore {
 
     /// Writes the metadata if it has changed since it was read, without a save.
     func writeMetadata() throws
+
+    /// The metadata that a copy of the store in another one takes over.
+    var copiedMetadata: [String: Any] { get }
+
+    /// Continues the versions of another store, whose rows will be copied into this one.
+    ///
+    /// It is called before the first write.
+    ///
+    /// - Throws: Errors of the store.
+    func continueVersions(of source: NSPersistentStore) throws
+
+    /// Takes over what the engine itself has written into the metadata.
+    func copyMetadataFromEngine()
 }
 
 extension EngineStore {
     package func open() throws {}
 
     package func writeMetadata() throws {}
+
+    package var copiedMetadata: [String: Any] { metadata ?? [:] }
+
+    package func continueVersions(of source: NSPersistentStore) throws {}
+
+    package func copyMetadataFromEngine() {}
 
     package func move(to url: URL) -> Bool {
         self.url = url

@@ -1,6 +1,9 @@
 import Foundation
 import StrataRows
 
+/// User info: the names of the entities in which a store differs from the model.
+package let incompatibleEntitiesErrorKey = "NSEntitiesThatDiffer"
+
 extension NSManagedObjectModel {
     /// Refuses a store that was made with another version of the model.
     package func requireVersion(

@@ -139,13 +139,11 @@ package enum StorefrontStore {
         let description = NSPersistentStoreDescription(url: url)
         if !url.isFileURL {
             description.type = try typeOfDatabases()
-            // There, the history is followed. Descriptions of files keep a history by default.
-            description.setOption(NSNumber(value: true), forKey: NSPersistentHistoryTrackingKey)
-            description.setOption(NSNumber(value: true), forKey: NSPersistentStoreRemoteChangeNotificationPostOptionKey)
         }
         // A request that waits longer for another process is answered with 503.
         description.timeout = 30
         container.persistentStoreDescriptions = [description]
+        // This turns on the history too.
         container.followsRemoteChanges = true
         var failure: (any Error)?
         container.loadPersistentStores { _, error in failure = error }

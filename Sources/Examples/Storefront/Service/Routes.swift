@@ -1,4 +1,5 @@
 import CoreData
+import CoreDataJobs
 import Foundation
 import StrataLocks
 
@@ -86,8 +87,9 @@ package struct Routes: Sendable {
             try follow(queues, connection)
             return nil
         case ("GET", "metrics", 1):
-            let statistics = shop.container.persistentStoreCoordinator.statistics()
-            return HTTPResponse(type: PrometheusInstrument.contentType, body: Data(metrics.text(statistics).utf8))
+            let text = metrics.text(shop.container.persistentStoreCoordinator.statistics())
+            let jobs = try shop.jobStatistics().prometheusText
+            return HTTPResponse(type: PrometheusInstrument.contentType, body: Data((text + jobs).utf8))
         case ("GET", "health", 1):
             return try health()
         default:

@@ -181,6 +181,12 @@ package struct Shop: Sendable {
         return try context.performAndWait { try QueueCounts.all(in: context) }
     }
 
+    /// The jobs of each queue, for the metrics.
+    func jobStatistics() throws -> JobStatistics {
+        let context = context("jobs")
+        return try context.performAndWait { try context.jobStatistics() }
+    }
+
     /// A request for the orders that were changed last, newest first.
     package static func latest(_ limit: Int) -> NSFetchRequest<Order> {
         let request = NSFetchRequest<Order>(entityName: "Order")

@@ -1,4 +1,6 @@
+import CoreDataEssentials
 import Foundation
+import StrataKeys
 import StrataLocks
 import StrataMemoryStore
 import StrataRows
@@ -7,7 +9,7 @@ import StrataRows
 ///
 /// For contexts it behaves like a SQLite store: it has versions, unique constraints, and all-or-nothing saves. Its
 /// contents are lost when it is removed from its coordinator.
-final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
+package final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
     // @unchecked Sendable: `opened` is protected by its mutex; the superclass is responsible for the rest.
 
     private let opened = Locked<MemoryEngine?>(nil)
@@ -22,9 +24,9 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         }
     }
 
-    override var type: String { NSInMemoryStoreType }
+    package override var type: String { NSInMemoryStoreType }
 
-    override func loadMetadata() throws {
+    package override func loadMetadata() throws {
         guard let model = persistentStoreCoordinator?.managedObjectModel else { return }
         opened.withLock { $0 = MemoryEngine(model.frozen.schema, timeout: StoreOption.timeout(options)) }
         metadata = [
@@ -57,7 +59,7 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         )
     }
 
-    override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
+    package override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
         throw CocoaError.described(
             .persistentStoreOpen,
             userInfo: [NSLocalizedDescriptionKey: "A store in memory has no metadata before it is added."]

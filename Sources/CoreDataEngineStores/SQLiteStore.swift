@@ -1,4 +1,6 @@
+import CoreDataEssentials
 import Foundation
+import StrataKeys
 import StrataLocks
 import StrataRows
 import StrataSQLiteStore
@@ -108,7 +110,21 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         }
     }
 
-    /// Copies the metadata from the engine.
+    // MARK: - Copies
+
+    /// The metadata without what says where the history of this file begins, and which restorations the file has had.
+    package var copiedMetadata: [String: Any] {
+        var values = super.metadata ?? [:]
+        values[StoreMetadata.historyBaselineKey] = nil
+        values[StoreMetadata.restorationKey] = nil
+        return values
+    }
+
+    package func continueVersions(of source: NSPersistentStore) throws {
+        guard let source = (source as? SQLiteStore)?.sqlite else { return }
+        try sqlite?.goOn(from: source)
+    }
+
     package func copyMetadataFromEngine() {
         guard let sqlite else { return }
         super.metadata = sqlite.metadata.values
@@ -116,7 +132,7 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
 
     private func passMetadata() { sqlite?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
 
-    package override func saveMetadata() throws { try sqlite?.saveMetadata() }
+    package func writeMetadata() throws { try sqlite?.saveMetadata() }
 
     package override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
         try SQLiteEngine.metadata(at: url)
@@ -159,9 +175,6 @@ package class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
     /// The copy of the model that a store keeps, in the form of the file; `nil` if it keeps none.
     package static func cachedModel(at url: URL) throws -> Data? { try SQLiteEngine.cachedModel(at: url) }
 }
-
-/// User info: the names of the entities in which a store differs from the model.
-package let incompatibleEntitiesErrorKey = "NSEntitiesThatDiffer"
 
 extension SQLiteStore: CommitReportingStore {
     package var reportsCommits: Bool { remoteChanges.withLock { $0 != nil } }

@@ -1,4 +1,6 @@
+import CoreDataEssentials
 import Foundation
+import StrataKeys
 import StrataRows
 import StrataSQLiteStore
 
