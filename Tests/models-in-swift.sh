@@ -115,8 +115,8 @@ END
 } > "$scratch/main.swift"
 
 objects=()
-for target in CoreData CoreDataBatches CoreDataBinaryStore CoreDataClaims CoreDataContainer CoreDataCustomStores CoreDataEssentials CoreDataFetchedResults \
-    CoreDataHistory CoreDataLocking CoreDataMessages CoreDataMigration CoreDataModelClasses CoreDataModelFiles CoreDataOperations CoreDataReads CoreDataRows \
+for target in CoreData CoreDataBatches CoreDataBinaryStore CoreDataClaims CoreDataContainer CoreDataCustomStores CoreDataEngineStores CoreDataEssentials \
+    CoreDataFetchedResults CoreDataHistory CoreDataLocking CoreDataMessages CoreDataMigration CoreDataModelClasses CoreDataModelFiles CoreDataOperations CoreDataReads CoreDataRows \
     CoreDataKeyPaths CoreDataTenants CoreDataTransformers StrataArchives StrataKeys StrataLocks StrataMemoryStore StrataModelFiles \
     StrataPredicates StrataRows StrataSQL StrataSQLite StrataSQLiteStore; do
     objects+=("$build/$target.build"/*.o)

@@ -9,6 +9,10 @@
 #   Tests/postgresql-server.sh pooler FOLDER SERVER [setting=value …]
 #                                                                starts a pgbouncer in transaction mode before the one in SERVER, and prints
 #                                                                the URL that leads through it; `stop` stops it
+#   Tests/postgresql-server.sh portable FOLDER SERVER [EVERY]    starts a proxy before the one in SERVER that refuses what many engines of its wire
+#                                                                lack, and prints the URL that leads through it: see postgresql-portable.c. With
+#                                                                STRATA_PORTABLE=silent advisory locks lock nothing, otherwise they are missing.
+#                                                                One COMMIT in EVERY (7) is answered by 40001; `stop` stops it
 #   Tests/postgresql-server.sh redirect FOLDER SERVER            makes the pooler lead to the server in SERVER, while its clients stay connected
 #   Tests/postgresql-server.sh certificates FOLDER NAME          makes an authority (root.crt) and a server's certificate and key by that name
 #                                                                (server.crt, server.key); the folder may be there
@@ -18,6 +22,7 @@
 #   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then;
 #                                                                STRATA_POSTGRESQL_SCRIPT tells it where this is, and PGSERVICEFILE names
 #                                                                a file that it may write; with STRATA_POOLER=1 the URL leads through a pooler;
+#                                                                with STRATA_PORTABLE it leads through `portable`, as does that of `start`;
 #                                                                servers that the command starts are copies of STRATA_POSTGRESQL_TEMPLATE,
 #                                                                and so one cluster to their clients, unless that is empty
 #
@@ -107,6 +112,7 @@ start_made() {
     shift
     launch "$folder" "$@"
     as_user "$programs/createdb" -h "$folder" -U strata strata
+    if [ -n "${STRATA_PORTABLE:-}" ]; then portable "$folder/p" "$folder"; return; fi
     echo "postgresql:///strata?host=$folder&user=strata"
 }
 
@@ -145,6 +151,35 @@ pooler() {
     echo "postgresql:///strata?host=$folder&user=strata"
 }
 
+# The functions are there, and lock nothing.
+silent_locks="CREATE SCHEMA IF NOT EXISTS strata_silent; GRANT USAGE ON SCHEMA strata_silent TO PUBLIC;"
+for parameters in bigint 'int, int'; do
+    for lock in advisory_lock_shared advisory_xact_lock; do
+        silent_locks+="CREATE OR REPLACE FUNCTION strata_silent.pg_$lock($parameters) RETURNS void LANGUAGE sql AS '';"
+    done
+    for lock in try_advisory_lock try_advisory_xact_lock; do
+        silent_locks+="CREATE OR REPLACE FUNCTION strata_silent.pg_$lock($parameters) RETURNS boolean LANGUAGE sql AS 'SELECT true';"
+    done
+done
+silent_locks+="CREATE OR REPLACE FUNCTION strata_silent.pg_advisory_unlock_all() RETURNS void LANGUAGE sql AS '';"
+
+portable() {
+    local folder=$1 server=$2 mode=${STRATA_PORTABLE:-missing}
+    "$programs/psql" -q -h "$server" -d strata -U strata -c "$silent_locks" > /dev/null 2>&1 || true # another proxy may make them at this moment
+    make_folder "$folder"
+    cc -O1 -pthread -o "$folder/portable" "$(dirname "${BASH_SOURCE[0]}")/postgresql-portable.c"
+    (
+        close_descriptors
+        exec "$folder/portable" "$server/.s.PGSQL.5432" "$folder/.s.PGSQL.5432" "$mode" "${3:-7}" < /dev/null > /dev/null 2>&1
+    ) &
+    echo $! > "$folder/portable.pid"
+    for _ in $(seq 200); do
+        "$programs/pg_isready" -q -h "$folder" -d strata -U strata && break
+        sleep 0.02
+    done
+    echo "postgresql:///strata?host=$folder&user=strata"
+}
+
 # The pooler has read its settings again when the command ends.
 redirect() {
     sed "s|^\* = host=.*|* = host=$2 user=strata|" "$1/pooler.ini" > "$1/pooler.new"
@@ -173,6 +208,13 @@ promote() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -w promote > /de
 halt() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true; }
 
 stop() {
+    for process in "$1/portable.pid" "$1/p/portable.pid"; do
+        if [ -f "$process" ]; then kill -KILL "$(cat "$process")" 2> /dev/null || true; fi
+    done
+    if [ -f "$1/portable.pid" ]; then
+        rm -rf "$1"
+        return
+    fi
     if [ -f "$1/pooler.pid" ]; then
         # Whoever starts it may hold back the signals that ask it to end.
         kill -KILL "$(cat "$1/pooler.pid")" 2> /dev/null || true
@@ -188,6 +230,7 @@ case "${1:-}" in
     stop) stop "$2" ;;
     replica) shift; replica "$@" ;;
     pooler) shift; pooler "$@" ;;
+    portable) shift; portable "$@" ;;
     redirect) redirect "$2" "$3" ;;
     certificates) certificates "$2" "$3" ;;
     promote) promote "$2" ;;

@@ -14,6 +14,7 @@ struct Lane {
     private var steps = 400
     private var seconds = 60.0
     private var guarding: String?
+    private var leftOut: Set<Int> = []
 
     init(_ arguments: [String], _ programs: [any Program.Type], usage: String) throws {
         var arguments = arguments[...]
@@ -44,6 +45,7 @@ struct Lane {
             case "--only": only = try number()
             case "--steps": steps = Int(try number())
             case "--seconds": seconds = Double(try number())
+            case "--without": leftOut = Set(value.split(separator: ",").compactMap { Int($0) })
             case "--off":
                 guard let found = FaultGuard(rawValue: value) else {
                     throw WrongArgument(description: "there is no guard \(value), or the build has none")
@@ -69,6 +71,8 @@ struct Lane {
                     show(program, isInMemory, only, runs[0])
                     print("  \(isSame ? "the same choices twice" : "the second run made other choices")")
                     failed = failed || !runs[0].findings.isEmpty || !isSame
+                } else if program.isSearched {
+                    failed = try search(program, isInMemory) || failed
                 } else {
                     failed = try many(program, isInMemory) || failed
                 }
@@ -76,6 +80,9 @@ struct Lane {
         }
         return guarding == nil ? !failed : failed
     }
+
+    /// How many strays may be the doing of a busy machine, beside one for two orders.
+    private static let mostStrays = 20
 
     private func many(_ program: any Program.Type, _ isInMemory: Bool) throws -> Bool {
         let start = clock()
@@ -94,7 +101,14 @@ struct Lane {
                 print("  found after \(count) orders and \((time * 10).rounded() / 10) s of processor time")
                 // The threads of a deadlock stay.
                 if outcome.deadlock != nil { exit(guarding == nil ? 1 : 0) }
+                if program.isDrawn { try shorten(program, isInMemory, seed) }
                 return true
+            }
+            guard strays <= count / 2 + Self.mostStrays else {
+                print("\(program.name) seed \(seed): \(strays) strays in \(count) orders, FAILED")
+                print("  threads wait for something that the scheduler does not know")
+                // A lane that looks for a fault has not found it.
+                return guarding == nil
             }
         }
         print(
@@ -104,14 +118,96 @@ struct Lane {
         return false
     }
 
-    private func once(_ program: any Program.Type, _ isInMemory: Bool, _ seed: UInt64) throws
-        -> (outcome: ScheduleRun.Outcome, findings: [String])
-    {
-        let place = try Place(isInMemory: isInMemory)
+    /// The processor time of a search, in seconds.
+    private static let longestSearch = 12.0
+
+    /// Tries all orders with at most one change of threads that nothing enforces: for one seed after the other.
+    private func search(_ program: any Program.Type, _ isInMemory: Bool) throws -> Bool {
+        let start = clock()
+        var (programs, count) = (0, 0)
+        // Neighbouring seeds have the same second call, so they are taken in large steps.
+        var number = seed
+        while Double(clock() - start) / Double(CLOCKS_PER_SEC) < min(seconds, Self.longestSearch) {
+            let (outcome, findings) = try once(program, isInMemory, number, changes: [:])
+            var orders: [[Int: Int]] = []
+            for (step, others) in outcome.alternatives.enumerated() {
+                for other in 0..<others { orders.append([step + 1: other]) }
+            }
+            if try isFailed(program, isInMemory, number, [:], (outcome, findings)) { return true }
+            for changes in orders {
+                let run = try once(program, isInMemory, number, changes: changes)
+                count += 1
+                if try isFailed(program, isInMemory, number, changes, run) { return true }
+            }
+            programs += 1
+            number += 37
+        }
+        print("\(program.name) \(isInMemory ? "memory" : "sqlite"): all \(count) orders of \(programs) programs, ok")
+        return false
+    }
+
+    private func isFailed(
+        _ program: any Program.Type,
+        _ isInMemory: Bool,
+        _ seed: UInt64,
+        _ changes: [Int: Int],
+        _ run: (outcome: ScheduleRun.Outcome, findings: [String])
+    ) throws -> Bool {
+        guard !run.findings.isEmpty else { return false }
+        show(program, isInMemory, seed, run)
+        let place = try Place(isInMemory: isInMemory, seed: seed)
+        defer { place.remove() }
+        for line in try program.init(place).listing { print("  \(line)") }
+        print("  the change: \(changes)")
+        if run.outcome.deadlock != nil { exit(guarding == nil ? 1 : 0) }
+        return true
+    }
+
+    /// How often a shorter program is tried in another order before it counts as one that holds.
+    private static let mostOrders: UInt64 = 20
+
+    /// Leaves out calls of a drawn program as long as some order of the rest still fails, and prints what is left.
+    ///
+    /// With another program the same seed makes other choices, so each is tried in several orders.
+    private func shorten(_ program: any Program.Type, _ isInMemory: Bool, _ seed: UInt64) throws {
+        let whole = try Place(isInMemory: isInMemory, seed: seed)
+        defer { whole.remove() }
+        let all = try program.init(whole).callNumbers
+        var without = leftOut
+        var order = seed
+        for call in all where !without.contains(call) {
+            let candidate = without.union([call])
+            for other in [order] + (seed..<seed + Self.mostOrders) {
+                let (outcome, findings) = try once(program, isInMemory, other, drawnFrom: seed, without: candidate)
+                if outcome.deadlock != nil { return }
+                guard !findings.isEmpty else { continue }
+                (without, order) = (candidate, other)
+                break
+            }
+        }
+        let place = try Place(isInMemory: isInMemory, seed: seed, leftOut: without)
+        defer { place.remove() }
+        for line in try program.init(place).listing { print("  \(line)") }
+        let (_, findings) = try once(program, isInMemory, order, drawnFrom: seed, without: without)
+        for finding in findings.prefix(3) { print("  \(finding)") }
+        let numbers = without.sorted().map(String.init).joined(separator: ",")
+        print("  order \(order); --only \(seed) --without \(numbers) draws the same calls")
+    }
+
+    private func once(
+        _ program: any Program.Type,
+        _ isInMemory: Bool,
+        _ seed: UInt64,
+        drawnFrom source: UInt64? = nil,
+        without: Set<Int>? = nil,
+        changes: [Int: Int]? = nil
+    ) throws -> (outcome: ScheduleRun.Outcome, findings: [String]) {
+        let place = try Place(isInMemory: isInMemory, seed: source ?? seed, leftOut: without ?? leftOut)
         defer { place.remove() }
         // Half of the seeds walk at random, the others order the threads with one to three changes.
         let kind: SchedulingStrategy.Kind =
-            seed % 2 == 0 ? .randomWalk : .priorities(depth: 2 + Int(seed / 2 % 3), steps: steps)
+            changes.map { .changes($0) }
+            ?? (seed % 2 == 0 ? .randomWalk : .priorities(depth: 2 + Int(seed / 2 % 3), steps: steps))
         let made = try program.init(place)
         let bodies = made.bodies.enumerated().map { number, body in
             { @Sendable in do { try body() } catch { place.find("thread \(number): \(error)") } }

@@ -5,9 +5,12 @@ import StrataLocks
 /// The program: runs small programs of several threads in many chosen orders, and checks what holds at the end of each.
 @main
 enum Main {
+    #if Schedules
     private static let programs: [any Program.Type] = [
-        Counters.self, Revivals.self, Followers.self, Trees.self, Histories.self,
+        Counters.self, Revivals.self, Followers.self, Trees.self, Histories.self, Fetches.self, Closings.self,
+        Pins.self, Tasks.self, Drawn.self, Duels.self,
     ]
+    #endif
 
     private static let usage = """
         usage: schedules [PROGRAM …] [options]
@@ -15,6 +18,7 @@ enum Main {
           --seed N|random   the first seed (1); the report prints it
           --schedules N     the orders of each program on each store (200)
           --only N          this seed only, twice: the two runs have to make the same choices
+          --without N,…     leaves out these calls of a drawn program
           --steps N         the steps among which a strategy places its changes (400)
           --off GUARD       switches a guard of the library off: the programs that name it have to fail
           --seconds S       ends each program after so much processor time on each store (60)

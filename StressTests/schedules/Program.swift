@@ -5,7 +5,7 @@ import StrataLocks
 /// A few threads with contexts, and what must hold when all of them have ended.
 ///
 /// A program is made anew for each schedule, so that all schedules begin in the same state.
-protocol Program {
+protocol Program: SendableMetatype {
     static var name: String { get }
     /// What the program does, and what must hold.
     static var summary: String { get }
@@ -15,8 +15,17 @@ protocol Program {
     /// Whether the program makes sense on SQLite only.
     static var needsFile: Bool { get }
 
+    /// Whether the calls are drawn from the seed; if so, then a failing program is made shorter.
+    static var isDrawn: Bool { get }
+
+    /// Whether all orders with one change of threads are tried, in place of a number of orders.
+    static var isSearched: Bool { get }
+
     /// Makes the stores and contexts.
     init(_ place: Place) throws
+    /// The numbers of the calls that were drawn, and the calls of each context.
+    var callNumbers: [Int] { get }
+    var listing: [String] { get }
     /// The work of each thread.
     var bodies: [@Sendable () throws -> Void] { get }
     /// Notes in the place what does not hold.
@@ -25,16 +34,24 @@ protocol Program {
 
 extension Program {
     static var needsFile: Bool { false }
+    static var isDrawn: Bool { false }
+    static var isSearched: Bool { false }
+    var callNumbers: [Int] { [] }
+    var listing: [String] { [] }
 }
 
 /// The folder and the findings of one schedule.
 final class Place: Sendable {
     let folder: URL
     let isInMemory: Bool
+    /// The seed of what a program draws.
+    let seed: UInt64
+    /// The numbers of drawn calls that are left out.
+    let leftOut: Set<Int>
     private let list = Locked<[String]>([])
 
-    init(isInMemory: Bool) throws {
-        self.isInMemory = isInMemory
+    init(isInMemory: Bool, seed: UInt64, leftOut: Set<Int> = []) throws {
+        (self.isInMemory, self.seed, self.leftOut) = (isInMemory, seed, leftOut)
         folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }

@@ -101,6 +101,38 @@ struct JobKeyTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a job that finds its key busy lets one portion of the others wait, and all run in their order`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try JobStack(kind)
+        let count = JobDesk.portion + 10
+        let context = jobs.stack.context()
+        try await context.perform {
+            for number in 0..<count {
+                try context.enqueue(Write(text: "\(number)")) { $0.key = JobKey("k") }.runAt = Date(
+                    timeIntervalSince1970: Double(number)
+                )
+            }
+            try context.save()
+        }
+        let desk = jobs.worker("one").desk
+        let claims = try await desk.take(2, of: "default", at: jobs.clock.now)
+        try await expectEqual(desk.enterKey(claims[0], at: jobs.clock.now), true)
+        try await expectEqual(desk.enterKey(claims[1], at: jobs.clock.now), false)
+        let states = try jobs.jobs(JobStack.state)
+        expectEqual(states.count { $0 == "blocked" }, JobDesk.portion + 1)
+        expectEqual(states.count { $0 == "ready" }, 8)
+        _ = try await desk.settle(claims[0]) { $0.finish(.done, at: Date()) }
+        try await desk.unblock("k", limit: 1)
+
+        let order = Locked<[Int]>([])
+        let worker = jobs.worker("two")
+        worker.handle(Write.self) { run in order.withLock { $0.append(Int(run.job.text) ?? -1) } }
+        try await expectEqual(worker.drain(atOnce: 4).done, count - 1)
+        expectEqual(order.withLock { $0 }, Array(1..<count))
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a key with a limit of two lets two jobs run`(_ kind: StoreKind) async throws {
         let jobs = try JobStack(kind)
         for number in 1...3 { try jobs.enqueue(Write(text: "\(number)")) { $0.key = JobKey("api", limit: 2) } }

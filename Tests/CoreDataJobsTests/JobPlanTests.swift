@@ -34,6 +34,11 @@ struct JobPlanTests {
         let worker = jobs.worker()
         worker.handle(Write.self) { run in try await run.report(progress: 0.5) }
         worker.handle(Add.self) { _ in throw Failure(description: "") }
+        let limiting = jobs.stack.context()
+        try await limiting.perform {
+            try limiting.limitJobs(in: "sums", to: 1)
+            try limiting.save()
+        }
         let plans = try await Self.plans(jobs) {
             for number in 0..<3 {
                 try jobs.enqueue(Write(text: "\(number)")) {
@@ -57,6 +62,8 @@ struct JobPlanTests {
         let claims = plans.filter { $0.key.contains("ZCLAIMEDUNTIL IS NULL") }.values.map { $0.joined(separator: "\n") }
         let isRange = claims.map { $0.contains("byQueue (ZQUEUE=? AND ZSTATE=?)") }
         expect(!claims.isEmpty && isRange.allSatisfy { $0 }, "\(claims)")
+        let counts = plans.filter { $0.key.contains("COUNT(*)") && !$0.key.contains("ZKEY") }.values.map { $0.joined() }
+        expect(counts.contains { $0.contains("byQueue (ZQUEUE=? AND ZSTATE=?)") }, "\(counts)")
         for (sql, plan) in plans.sorted(by: { $0.key < $1.key }) {
             let faults = plan.filter { $0.contains("SCAN t0") || $0.contains("TEMP B-TREE") }
             expect(faults.isEmpty, "\(sql)\n\(plan.joined(separator: "\n"))")

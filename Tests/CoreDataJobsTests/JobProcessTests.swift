@@ -109,4 +109,64 @@ struct JobProcessTests {
         let seen = try await Self.look(coordinator).text
         expectEqual(seen, "done - \(moment == .afterSave ? 1 : 2) [\"once\"]")
     }
+
+    private static let limit = 3
+
+    /// Runs jobs until none is left, and checks how many run at once in all processes.
+    private static func drainAll(_ coordinator: NSPersistentStoreCoordinator) async throws {
+        let settings = Self.settings(lease: .seconds(60))
+        let worker = JobWorker(coordinator, queues: ["default": Self.limit], settings: settings)
+        let most = Shared(0)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        @Sendable func count(_ states: JobState...) async throws -> Int {
+            let states = states.map(\.rawValue)
+            return try await context.perform {
+                let request = QueuedJob.request()
+                request.predicate = NSPredicate(format: "state IN %@", states)
+                return try context.count(for: request)
+            }
+        }
+        worker.handle(Write.self) { run in
+            for _ in 0..<3 {
+                let running = try await count(.running)
+                most.update { $0 = max($0, running) }
+            }
+            try await run.perform { context in Note(context: context).text = run.job.text }
+        }
+        // The other process may have all places at some moment.
+        while try await count(.ready, .running) > 0 { try await worker.drain(atOnce: Self.limit) }
+        expect(most.current <= Self.limit, "\(most.current) jobs ran at once")
+    }
+
+    private static func drainInProcess(_ store: SharedStore) async {
+        await #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let coordinator = try store.jobs()
+            store.signal("ready")
+            try await Self.drainAll(coordinator)
+        }
+    }
+
+    @Test(arguments: StoreKind.databases)
+    func `the workers of two processes together run no more jobs of a queue than its limit`(_ kind: StoreKind)
+        async throws
+    {
+        let folder = try SharedFolder(kind, signals: "ready")
+        let store = folder.store
+        let coordinator = try store.jobs()
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try await context.perform {
+            for number in 1...40 { try context.enqueue(Write(text: "\(number)")) }
+            try context.limitJobs(in: "default", to: Self.limit)
+            try context.save()
+        }
+        async let other: Void = Self.drainInProcess(store)
+        await store.arrival(of: "ready")
+        try await Self.drainAll(coordinator)
+        await other
+        context.stalenessInterval = 0
+        let notes = try await context.perform { try context.count(for: NSFetchRequest<Note>(entityName: "Note")) }
+        expectEqual(notes, 40)
+    }
 }

@@ -11,7 +11,8 @@ struct ArticleTests {
     private static let pages = [
         "AsynchronousFetches", "Batches", "Concurrency", "Diagnostics", "Fetching", "FollowingChanges",
         "FromAnotherORM", "FromFluent", "FromGRDB", "History",
-        "Instruments", "Migration", "Models", "Operating", "Porting", "PostgreSQL", "Saving", "Swift6", "Tenants",
+        "Instruments", "Migration", "Models", "Operating", "Porting", "PostgreSQL", "PostgreSQLServers", "Saving",
+        "Swift6", "Tenants",
         "Testing", "Trees",
     ]
     /// The pages whose code other tests compile: as one program, or with the models of SwiftData.
@@ -89,7 +90,8 @@ struct ArticleTests {
         }
         let examples = try ShownCode.comments(
             in: [
-                "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims",
+                "CoreData", "CoreDataEssentials", "CoreDataEngineStores", "CoreDataModelFiles", "CoreDataBatches",
+                "CoreDataClaims",
                 "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory",
                 "CoreDataMessages", "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration",
                 "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads", "CoreDataRows",
@@ -159,7 +161,8 @@ struct ArticleTests {
 
     @Test(.enabled(if: ShownProgram.has("CoreDataPostgreSQL"), "It was built without libpq"))
     func `what the page and the symbols of PostgreSQL show compiles`() throws {
-        let blocks = try ShownCode.page("Docs/PostgreSQL.md").filter { !$0.isManifest }
+        let pages = ["PostgreSQL", "PostgreSQLServers"]
+        let blocks = try pages.flatMap { try ShownCode.page("Docs/\($0).md") }.filter { !$0.isManifest }
         let examples =
             try ShownCode.comments(in: ["CoreDataPostgreSQL"])
             + ShownCode.page("Docs/Tenants.md").filter { $0.code.contains("import CoreDataPostgreSQL") }

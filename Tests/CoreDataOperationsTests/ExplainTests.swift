@@ -43,6 +43,28 @@ struct ExplainTests {
         }
     }
 
+    @Test func `the first object with a value is found without a sort, and a scan for it is named`() throws {
+        let model = Self.indexed()
+        let venue = try require(model.entitiesByName["Venue"])
+        venue.indexes[0].elements += [
+            NSFetchIndexElementDescription(
+                property: try require(venue.propertiesByName["distance"]),
+                collationType: .binary
+            )
+        ]
+        let context = try Stack(.sqlite, model: model).context()
+        try context.performAndWait { () throws in
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.fetchLimit = 1
+            request.predicate = NSPredicate(format: "price == 1")
+            let found = try require(context.explain(request).answers.first)
+            expect(!found.plan.contains { $0.contains("TEMP B-TREE") }, "\(found.plan)")
+            expect(found.indexes.count == 1 && found.scannedTables.isEmpty, "\(found.plan)")
+            request.predicate = NSPredicate(format: "seats == 1")
+            try expectEqual(context.explain(request).answers.first?.scannedTables, ["ZVENUE"])
+        }
+    }
+
     @Test func `a store in memory has no statement, and dictionaries are refused`() throws {
         let stack = try Stack(.memory)
         let context = stack.context()

@@ -235,10 +235,31 @@ struct WritingInstrumentTests {
         let stack = try Stack(kind)
         try stack.addCities(["Faro"])
         let context = stack.context()
-        let text = PrometheusInstrument().text(stack.coordinator.statistics())
-        expect(text.contains("coredata_contexts 1"))
-        expect(text.contains("coredata_row_cache_rows{store="))
-        expectEqual(text.contains("coredata_log_bytes"), (kind == .sqlite))
+        let statistics = stack.coordinator.statistics()
+        let text = PrometheusInstrument().text(statistics)
+        let store = try require(statistics.stores.first)
+        var gauges: [(name: String, value: String?)] = [
+            ("row_cache_rows", "\(store.cachedRows)"), ("row_cache_bytes", "\(store.cachedBytes)"),
+            ("row_cache_hits_total", "\(store.cacheHits)"), ("row_cache_misses_total", "\(store.cacheMisses)"),
+        ]
+        let pool = store.pool
+        gauges += [
+            ("pool_readers", pool.map { "\($0.readers)" }),
+            ("pool_readers_waiting", pool.map { "\($0.waitingReaders)" }),
+            ("pool_writers_waiting", pool.map { "\($0.waitingWriters)" }),
+            ("pinned_versions", pool.map { "\($0.pinnedVersions)" }), ("file_bytes", pool.map { "\($0.fileSize)" }),
+            ("log_bytes", pool.map { "\($0.logSize)" }),
+        ]
+        var expected = [
+            "# TYPE coredata_operation_seconds histogram", "# TYPE coredata_rows_total counter",
+            "# TYPE coredata_errors_total counter", "# TYPE coredata_contexts gauge", "coredata_contexts 1",
+        ]
+        for case (let name, let value?) in gauges {
+            expected.append("# TYPE coredata_\(name) \(name.hasSuffix("_total") ? "counter" : "gauge")")
+            expected.append("coredata_\(name){store=\"\(store.name)\"} \(value)")
+        }
+        expectEqual(text.split(separator: "\n").map(String.init), expected)
+        expectEqual(pool == nil, kind == .memory)
         withExtendedLifetime(context) {}
     }
 

@@ -7,7 +7,8 @@ import Testing
 struct PublicDocumentationTests {
     /// The targets whose declarations clients of the products see.
     private static let targets = [
-        "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches", "CoreDataClaims", "CoreDataLocking",
+        "CoreData", "CoreDataEssentials", "CoreDataEngineStores", "CoreDataModelFiles", "CoreDataBatches",
+        "CoreDataClaims", "CoreDataLocking",
         "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages", "CoreDataContainer",
         "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses", "CoreDataOperations", "CoreDataReads",
         "CoreDataRows", "CoreDataKeyPaths", "CoreDataTransformers", "CoreDataTenants",

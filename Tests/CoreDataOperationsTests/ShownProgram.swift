@@ -73,7 +73,8 @@ enum ShownProgram {
 
     /// The modules from which a program that uses the framework is linked.
     private static let modules = [
-        "SwiftData", "CoreDataJobs", "CoreData", "CoreDataEssentials", "CoreDataModelFiles", "CoreDataBatches",
+        "SwiftData", "CoreDataJobs", "CoreData", "CoreDataEssentials", "CoreDataEngineStores", "CoreDataModelFiles",
+        "CoreDataBatches",
         "CoreDataClaims",
         "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages",
         "CoreDataContainer", "CoreDataFetchedResults", "CoreDataMigration", "CoreDataModelClasses",

@@ -257,6 +257,42 @@ struct AnswersTests {
         expectEqual(found.table.lines().dropFirst(2).map { String($0.prefix { $0 != " " }) }, names)
     }
 
+    @Test func `an import and the answers read nothing one by one`() async throws {
+        let scratch = try Scratch()
+        let stanzas = (10..<30).map { number in
+            """
+            Package: package-\(number)
+            Version: 1
+            Architecture: all
+            Section: section-\(number)
+            Maintainer: Maintainer \(number) <m\(number)@example.org>
+            Installed-Size: \(number)
+            Depends: package-\(number + 1)
+            Recommends: package-\(number + 2)
+            Description: number \(number)
+
+            """
+        }
+        let index = try scratch.write("Packages", stanzas.joined(separator: "\n"))
+        let metrics = PrometheusInstrument()
+        let container = try scratch.container()
+        container.persistentStoreCoordinator.instrument = metrics
+        _ = try await scratch.importAll([index], contexts: 2, into: container)
+        // A new coordinator has read nothing yet.
+        for question in 0..<4 {
+            let container = try scratch.container()
+            container.persistentStoreCoordinator.instrument = metrics
+            let answers = Answers(container: container, limit: 20)
+            switch question {
+            case 0: _ = try await answers.largestSections()
+            case 1: try await expectEqual(answers.mostDependedUpon(contexts: 1).lines().count, 22)
+            case 2: try await expectEqual(answers.biggestPackages().lines().count, 22)
+            default: try await expectEqual(answers.search("package").total, 20)
+            }
+        }
+        expect(metrics.count(of: .fetch) > 0 && metrics.count(of: .repeatedReads) == 0)
+    }
+
     private func answers(limit: Int = 10, _ question: (Answers) async throws -> TextTable) async throws -> [String] {
         let scratch = try Scratch()
         _ = try await scratch.importAll([try scratch.write("Packages", Self.text)], contexts: 1)
@@ -380,9 +416,10 @@ private final class Scratch: Sendable {
     func importAll(
         _ files: [IndexFile],
         survey: [IndexFile]? = nil,
-        contexts: Int
+        contexts: Int,
+        into container: NSPersistentContainer? = nil
     ) async throws -> Importer.Outcome {
-        let container = try container()
+        let container = try container ?? self.container()
         let retrying = Retrying()
         let tables = try await LookupTables.complete(
             for: try Survey(of: survey ?? files),

@@ -109,6 +109,17 @@ struct JobQueueTests {
         expectEqual(status.receipts.values.reduce(0, +), 200)
     }
 
+    @Test func `producers, workers and the audit read nothing one by one`() async throws {
+        let folder = try QueueFolder()
+        let metrics = PrometheusInstrument()
+        folder.container.persistentStoreCoordinator.instrument = metrics
+        try await folder.enqueue(40)
+        try await expectEqual(folder.worker("worker").jobs.drain().done, 40)
+        try await expectEqual(folder.audit().faults, [])
+        try await expectEqual(folder.status().jobs, [.done: 40])
+        expect(metrics.count(of: .fetch) > 0 && metrics.count(of: .repeatedReads) == 0)
+    }
+
     @Test func `the audit finds what is lost, done twice, or not done`() async throws {
         let folder = try QueueFolder()
         try await folder.enqueue(8)

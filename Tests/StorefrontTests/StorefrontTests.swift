@@ -214,6 +214,8 @@ struct StorefrontTests {
         for _ in 1...2 { try await expectEqual(running.place(order).status, 201) }
         try await next(1, 0, 0)
         try await expect(page().contains(row(1, 0, 0, 0)))
+        let gauges = String(decoding: try await running.ask("GET", "/metrics").body, as: UTF8.self)
+        expect(gauges.contains("coredata_jobs{queue=\"packing\",state=\"ready\"} 1\n"), "\(gauges)")
 
         let worker = Packer.worker(on: running.server.container, name: "worker")
         let (goes, go) = AsyncStream<Void>.makeStream()
@@ -243,6 +245,35 @@ struct StorefrontTests {
         expectEqual(audit.faults, [])
         try await running.server.stop()
         try await following.value
+    }
+
+    @Test func `a server that has just started reads nothing one by one`() async throws {
+        let first = try Running()
+        for sku in ["tea", "gin"] { try await first.deliver(sku, 100) }
+        let orders = (0..<12).map { number in
+            let lines = ["tea", "gin"].map { OrderRequest.Line(sku: $0, quantity: 1) }
+            return OrderRequest(customer: "customer \(number)", lines: lines)
+        }
+        for order in orders { try await expectEqual(first.place(order).status, 201) }
+        try await first.server.stop()
+
+        let running = try Running(first.folder.appendingPathComponent("shop.sqlite"))
+        let port = running.server.port
+        let told = try await blocking {
+            let follower = HTTPClient(port: port)
+            try follower.send("GET", "/feed")
+            var text = ""
+            while !text.contains("customer 0"), let piece = try follower.piece() { text += piece }
+            return text
+        }
+        expect(told.contains("gin") && told.contains("customer 11"))
+        for path in ["/products", "/queues", "/counts", "/orders/\(orders[0].number)"] {
+            try await expectEqual(running.ask("GET", path).status, 200)
+        }
+        try await expectEqual(Packer.worker(on: running.server.container, name: "worker").drain().done, 12)
+        let metrics = running.server.metrics
+        expect(metrics.count(of: .fetch) > 0 && metrics.count(of: .repeatedReads) == 0)
+        try await running.server.stop()
     }
 
     @Test func `health and metrics answer, and stopping refuses what is new and empties the log`() async throws {
@@ -290,6 +321,47 @@ struct StorefrontTests {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
+    /// Opens a page in a browser.
+    ///
+    /// The browser prints the page once nothing is loading any more, so the streams of the server have to end first.
+    ///
+    /// - Returns: The task that reads the contents of the page.
+    private func open(_ path: String, of running: Running) throws -> Task<String, any Error> {
+        let browser = Process()
+        let output = Pipe()
+        browser.executableURL = URL(fileURLWithPath: try require(Self.chromium))
+        browser.arguments = [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--user-data-dir=\(running.folder.path)/browser", "--virtual-time-budget=3000", "--dump-dom",
+            "http://127.0.0.1:\(running.server.port)\(path)",
+        ]
+        browser.standardOutput = output
+        browser.standardError = FileHandle.nullDevice
+        try browser.run()
+        return Task {
+            try await blocking {
+                String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+            }
+        }
+    }
+
+    @Test(.enabled(if: chromium != nil, "Chromium is not installed"))
+    func `the page of queues shows in a browser what jobs do while it is open`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10)
+        let order = OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 2)])
+        let reading = try open("/queues", of: running)
+        try await until { running.server.queues.figures.listeners > 0 }
+        // The page was made before the first job, so all that it shows of jobs has come through the feed.
+        try await expectEqual(running.place(order).status, 201)
+        try await until { running.server.queues.figures.latest.contains("\"waiting\":1") }
+        try await expectEqual(Packer.worker(on: running.server.container, name: "worker").drain().done, 1)
+        try await until { running.server.queues.figures.latest.contains("\"done\":1") }
+        try await running.server.stop()
+        let page = try await reading.value
+        expect(page.contains("<td>packing</td><td>0</td><td>0</td><td>1</td><td>0</td>"), "\(page)")
+    }
+
     @Test(.enabled(if: chromium != nil, "Chromium is not installed"))
     func `the page shows the feed in a browser`() async throws {
         let running = try Running()
@@ -298,22 +370,7 @@ struct StorefrontTests {
             running.place(OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 2)])).status
                 == 201
         )
-        let browser = Process()
-        let output = Pipe()
-        browser.executableURL = URL(fileURLWithPath: try require(Self.chromium))
-        browser.arguments = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--user-data-dir=\(running.folder.path)/browser", "--virtual-time-budget=3000", "--dump-dom",
-            "http://127.0.0.1:\(running.server.port)/",
-        ]
-        browser.standardOutput = output
-        browser.standardError = FileHandle.nullDevice
-        try browser.run()
-        let reading = Task {
-            try await blocking {
-                String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-            }
-        }
+        let reading = try open("/", of: running)
         // An order that comes while the page is open reaches it through the feed alone.
         try await until { running.server.orders.figures.listeners > 0 }
         try await expect(
@@ -321,7 +378,6 @@ struct StorefrontTests {
                 == 201
         )
         try await until { running.server.orders.figures.latest.contains("Ada") }
-        // The browser prints the page once nothing is loading any more, so the stream has to end first.
         try await running.server.stop()
         let page = try await reading.value
         expect(page.contains("<td>Grace</td><td>placed</td><td>invoice</td><td>5.00</td>"), "\(page)")

@@ -33,7 +33,9 @@ struct InspectorJobsTests {
             try await worker.drain()
         }
 
-        func run(_ arguments: String...) -> (lines: [String], code: ExitCode) {
+        func run(_ arguments: String...) -> (lines: [String], code: ExitCode) { run(arguments) }
+
+        func run(_ arguments: [String]) -> (lines: [String], code: ExitCode) {
             var lines: [String] = []
             let code = StrataCommand.run(
                 ["jobs"] + arguments + ["--store", stack.storeURL.path],
@@ -79,6 +81,39 @@ struct InspectorJobsTests {
         expect(store.run("list", "--counts").lines.last?.hasPrefix("other ") == true)
     }
 
+    @Test func `a queue gets a limit and loses it`() async throws {
+        let store = try await JobStore()
+        func counts() -> [String] {
+            store.run("list", "--counts").lines.dropFirst().map { $0.split(separator: " ").joined(separator: " ") }
+        }
+        expectEqual(store.run("limit", "--queue", "mail", "--to", "3").lines, ["The queue mail has a limit of 3."])
+        expectEqual(store.run("limit", "--queue", "later", "--to", "1").code, .success)
+        expectEqual(store.run("pause", "--queue", "mail").code, .success)
+        expectEqual(counts(), ["mail (paused) (at most 3) ready 4", "other failed 1", "later (at most 1) 0"])
+        let context = store.stack.context()
+        try expectEqual(context.performAndWait { try context.jobQueueLimits() }, ["mail": 3, "later": 1])
+        for queue in ["mail", "later", "other"] {
+            let ended = store.run("limit", "--queue", queue, "--to", "none")
+            expectEqual(ended.lines, ["The queue \(queue) has no limit."])
+        }
+        expectEqual(counts(), ["mail (paused) ready 4", "other failed 1"])
+    }
+
+    @Test func `a paused queue is counted before it has a job`() async throws {
+        let store = try await JobStore()
+        for queue in ["later", "mail", "empty"] { expectEqual(store.run("pause", "--queue", queue).code, .success) }
+        func counts(_ arguments: String...) -> [String] {
+            store.run(["list", "--counts"] + arguments).lines.dropFirst()
+                .map { $0.split(separator: " ").joined(separator: " ") }
+        }
+        expectEqual(
+            counts(),
+            ["mail (paused) ready 4", "other failed 1", "empty (paused) 0", "later (paused) 0"]
+        )
+        expectEqual(counts("--queue", "later"), ["later (paused) 0"])
+        expectEqual(counts("--queue", "other"), ["other failed 1"])
+    }
+
     @Test func `what makes no sense is refused`() async throws {
         let store = try await JobStore()
         expectEqual(store.run("dance").code, .usage)
@@ -86,6 +121,10 @@ struct InspectorJobsTests {
         expectEqual(store.run("purge", "--state", "running").code, .usage)
         expectEqual(store.run("retry", "--state", "done").code, .usage)
         expectEqual(store.run("pause").code, .usage)
+        for limit in ["0", "-1", "many", "5000000000"] {
+            expectEqual(store.run("limit", "--queue", "mail", "--to", limit).code, .usage)
+        }
+        expectEqual(store.run("limit", "--queue", "mail").code, .usage)
         expectEqual(store.run("cancel", "--id", "x-coredata://other/QueuedJob/p1").code, .usage)
     }
 }

@@ -66,6 +66,10 @@ struct InspectorMigrationTests {
         expect(result.lines.contains { $0.contains("v1.xml") && $0.contains("cannot be inferred") })
         expect(result.lines.contains { $0.contains("Item.name") })
         expectEqual(run("check-migration", versions[0]).code, .usage)
+        // The steps of a file are not known, so nothing can be said of them.
+        let file = run("check-migration", "--server", store, versions[1])
+        expectEqual(file.code, .usage)
+        expect(file.complaints.contains { $0.contains("the URL of a PostgreSQL store") })
     }
 
     @Test func `migrate says what changes, makes a backup and migrates`() throws {

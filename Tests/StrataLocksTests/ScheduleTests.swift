@@ -1,3 +1,4 @@
+import Dispatch
 import Expectations
 import Foundation
 import StrataLocks
@@ -42,6 +43,31 @@ struct ScheduleTests {
             traces.insert(runs[0].outcome.trace)
         }
         expect(traces.count > 10)
+    }
+
+    @Test func `a thread waits for its turn on a suspended queue, and no other one stands still with it`() {
+        for seed in UInt64(1)...50 {
+            let queue = DispatchQueue(label: "suspended")
+            let order = Locked<[String]>([])
+            let isSuspended = Locked(false)
+            let outcome = ScheduleRun.run(
+                SchedulingStrategy(.randomWalk, seed: seed),
+                [
+                    {
+                        while !isSuspended.withLock({ $0 }) { Schedule.pause() }
+                        Schedule.sync(on: queue) { order.withLock { $0.append("block") } }
+                    },
+                    {
+                        Schedule.suspend(queue)
+                        isSuspended.withLock { $0 = true }
+                        for _ in 0..<3 { order.withLock { $0.append("before") } }
+                        Schedule.resume(queue)
+                    },
+                ]
+            )
+            expectEqual(order.withLock { $0 }, ["before", "before", "before", "block"])
+            expectEqual(outcome.strays, 0)
+        }
     }
 
     @Test func `locks that two threads take in opposite orders are reported`() async {

@@ -142,11 +142,78 @@ struct ModelExpansionTests {
 
     @Test func `observers, which never run, are warned of`() throws {
         let expansion = expand(
-            "final class A { var a = 1 { didSet { print(a) } }; @Transient var b = 1 { didSet {} } }"
+            "final class A { var a = 1 { didSet { print(a) } }; @Transient var b = 1 { didSet {} }; init() {} }"
         )
         expect(expansion.source != nil && expansion.diagnostics.count == 1)
         let warning = try require(expansion.diagnostics.first)
         expect(warning.isWarning && warning.message.contains("observers of 'a' never run"), "\(warning.message)")
+    }
+
+    @Test(arguments: [
+        ("var a: () -> Void", "'a' cannot be stored: () -> Void is a function", true),
+        ("private var a: ((Int) -> Int)?", "is a function", true), ("var a: (Int, String)", "is a tuple", true),
+        ("var a: (x: Int, y: Int)? = nil", "is a tuple", true),
+        ("var a: [String: Any] = [:]", "no type of its own", true),
+        ("var a: any Named", "no type of its own", true), ("weak var a: AnyObject?", "no type of its own", true),
+        ("@Relationship var a: String", "'a' is no relationship: String is no class", false),
+        ("var a = 1, b = 2", "'a' shares its declaration", false),
+        ("var a: Int, b: Int", "shares its declaration", false),
+        ("let a: Int, b: Int", "shares its declaration", false),
+    ])
+    func `what cannot be stored is an error, with the way to leave it out`(
+        _ member: String,
+        _ message: String,
+        _ canBeTransient: Bool
+    ) throws {
+        let source = "final class A { \(member); var kept = 1; init() {} }"
+        let expansion = expand(source)
+        try require(expansion.diagnostics.count == 1)
+        let error = expansion.diagnostics[0]
+        expect(!error.isWarning && error.message.contains(message), "\(error.message)")
+        // The rest is expanded, so that no other error hides this one.
+        let text = try require(expansion.source)
+        expect(text.contains("_kept = _SwiftDataNoType()") && !text.contains("name: \"a\""))
+        let attribute = ModelMacro.expand(.sample("ModelMacro", role: "memberAttribute", member))
+        expectEqual(attribute, Expansion(source: ""))
+        expectEqual(error.fixIt != nil, canBeTransient)
+        guard let fixIt = error.fixIt else { return }
+        let fixed = applying(fixIt, to: source)
+        expect(expand(fixed).diagnostics.isEmpty && fixed.contains("@Transient "), "\(fixed)")
+    }
+
+    @Test(arguments: [
+        "var a: [Int: String] = [:]", "@Attribute(.transformable(by: T.self)) var a: [String: Any]", "var a: Anything",
+        "var a: (Int)", "@Transient var a: () -> Void = {}", "@Relationship var a: Strings?", "var a: [(Int)] = []",
+        "@available(*, deprecated) var a: Int = 1", "static var a: Any = 1", "lazy var a: Any = 1",
+        "var a: Any { 1 }", "@Attribute(.unique) let a: UUID", "var a: Company?",
+    ])
+    func `what may be stored is no error`(_ member: String) {
+        expectEqual(expand("final class A { \(member)\n init() {} }").diagnostics, [])
+    }
+
+    @Test func `a property wrapper is warned of, a structure can become a class, and an initialiser is missed`() throws
+    {
+        func only(_ source: String) throws -> (Diagnostic, String?) {
+            let diagnostics = expand(source).diagnostics
+            try require(diagnostics.count == 1)
+            return (diagnostics[0], diagnostics[0].fixIt.map { applying($0, to: source) })
+        }
+        let (wrapper, left) = try only("final class A { @Clamped(0...1) public var a = 1; init() {} }")
+        expect(wrapper.isWarning && wrapper.message.contains("If @Clamped is a property wrapper"))
+        expectEqual(left, "final class A { @Clamped(0...1) @Transient public var a = 1; init() {} }")
+        let (structure, made) = try only("public struct A { var a = 1 }")
+        expect(!structure.isWarning && structure.message.contains("only stand on a class"))
+        expectEqual(made, "public final class A { var a = 1 }")
+        let (missing, added) = try only("final class A { var a = 1; var b: Int? }")
+        expect(!missing.isWarning && missing.message.contains("needs an initializer"))
+        expectEqual(added, "final class A { var a = 1; var b: Int?     init() {}\n}")
+        expectEqual(try only("final class A { var a: Int }").1, nil)
+    }
+
+    private func applying(_ fixIt: Diagnostic.FixIt, to source: String) -> String {
+        var bytes = Array(source.utf8)
+        bytes.replaceSubrange(fixIt.range, with: fixIt.replacement.utf8)
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     @Test(arguments: [

@@ -7,7 +7,7 @@ import StrataRows
 /// An `Item` has a code and may lie on a `Shelf`, which counts its items and adds up their prices. A `Parcel` is an
 /// item too. Items have any number of `Tag`s in an order, and tags have any number of items.
 enum Warehouse {
-    private final class Description: Sendable {}
+    final class Description: Sendable {}
 
     static let schema: Schema = {
         var item = EntityDefinition(name: "Item", companion: Description())
@@ -39,7 +39,7 @@ enum Warehouse {
     static let shelf = schema.entities[2]
     static let tag = schema.entities[3]
 
-    private static func attribute(_ name: String, _ type: AttributeType, _ derivation: String? = nil)
+    static func attribute(_ name: String, _ type: AttributeType, _ derivation: String? = nil)
         -> PropertyDefinition
     {
         var definition = AttributeDefinition(type: type)
@@ -48,23 +48,28 @@ enum Warehouse {
         return property(name, .attribute(definition))
     }
 
-    private static func relationship(
+    static func relationship(
         _ name: String,
         to destination: Int,
-        inverse: String,
+        inverse: String?,
         isToMany: Bool = false,
-        isOrdered: Bool = false
+        isOrdered: Bool = false,
+        isOptional: Bool = true,
+        rule: DeleteRule = .nullify
     ) -> PropertyDefinition {
         var definition = RelationshipDefinition()
         definition.destination = destination
-        definition.inverse = (destination, inverse)
+        definition.inverse = inverse.map { (destination, $0) }
         definition.isToMany = isToMany
         definition.isOrdered = isOrdered
-        return property(name, .relationship(definition))
+        definition.deleteRule = rule
+        return property(name, .relationship(definition), isOptional: isOptional)
     }
 
-    private static func property(_ name: String, _ kind: PropertyDefinition.Kind) -> PropertyDefinition {
+    private static func property(_ name: String, _ kind: PropertyDefinition.Kind, isOptional: Bool = true)
+        -> PropertyDefinition
+    {
         let description = Unmanaged.passRetained(Description()).takeUnretainedValue()
-        return PropertyDefinition(name: name, isOptional: true, kind: kind, description: description)
+        return PropertyDefinition(name: name, isOptional: isOptional, kind: kind, description: description)
     }
 }

@@ -77,13 +77,32 @@ struct CapabilityTests {
         try expectEqual(Cities.fetched(stack.context()), ["Rome"])
     }
 
-    @Test func `no store is made where advisory locks keep no other session out`() throws {
+    @Test func `a store that is made where advisory locks keep no other session out is portable, and stays so`() throws
+    {
         let lacking = try LackingServer()
         try lacking.replace("pg_advisory_xact_lock", "bigint", returning: "void", "SELECT")
-        lacking.expectRefusal("advisory locks that keep other sessions out")
-        try expectEqual(lacking.server.text("SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'"), "0")
-        try lacking.restore("pg_advisory_xact_lock", "bigint")
         try ServerStack(lacking.url).insert("Rome")
+        try lacking.restore("pg_advisory_xact_lock", "bigint")
+        let stack = try ServerStack(lacking.url)
+        expectEqual(stack.coordinator.statistics().stores.map(\.tablePlacement), [.portable])
+        try stack.insert("Oslo")
+        try expectEqual(stack.cities(), ["Oslo", "Rome"])
+    }
+
+    @Test func `a store that is made for a role without numbers of transactions, or settings of plans, is portable`()
+        throws
+    {
+        let lacking = try LackingServer()
+        try lacking.run("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_xact_status(xid8) FROM PUBLIC")
+        try ServerStack(lacking.url).insert("Rome")
+        try lacking.run("GRANT EXECUTE ON FUNCTION pg_catalog.pg_xact_status(xid8) TO PUBLIC")
+        try lacking.replace("current_setting", "text, boolean", returning: "text", "SELECT NULL::text")
+        let other = try require(URL(string: lacking.url.absoluteString.replacing("schema=shop", with: "schema=other")))
+        for url in [lacking.url, other] {
+            let stack = try ServerStack(url)
+            expectEqual(stack.coordinator.statistics().stores.map(\.tablePlacement), [.portable])
+            try stack.insert("Oslo")
+        }
     }
 
     @Test func `without exported snapshots contexts can be pinned, and readers of one version take turns`() throws {

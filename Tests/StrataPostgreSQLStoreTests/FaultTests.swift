@@ -248,6 +248,21 @@ struct FaultTests {
         }
     }
 
+    @Test func `a session that breaks while it is set up is opened again`() throws {
+        let stack = try FaultyStack()
+        stack.insert("Rome")
+        try stack.save()
+        for name in ["Oslo", "Bern"] {
+            stack.proxy.setOpen(false)
+            stack.proxy.setOpen(true)
+            stack.proxy.arm(.cutBefore, at: "idle_in_transaction_session_timeout")
+            stack.insert(name)
+            try stack.save()
+            expect(stack.proxy.hasStruck)
+            try expect(stack.names().contains(name))
+        }
+    }
+
     @Test func `a save waits while the server recovers from a crash of one of its processes`() throws {
         let server = try PrivateServer(["synchronous_commit=on"])
         let stack = try ServerStack(server.url)

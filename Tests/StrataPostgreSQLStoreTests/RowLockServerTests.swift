@@ -114,6 +114,7 @@ struct RowLockServerTests {
                         let text = error.localizedDescription
                         expect(text.contains("1 row of City (City/p") && text.contains("again"), "\(text)")
                         expectEqual((error.userInfo[NSRowLockObjectIDsErrorKey] as? [NSManagedObjectID])?.count, 1)
+                        expectEqual(CoreDataFailure(error), .conflict)
                         expectEqual((error.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "40P01")
                         expect(context.hasChanges)
                         return "ended"
@@ -147,6 +148,7 @@ struct RowLockServerTests {
                         expectEqual(error.code, .managedObjectContextLocking)
                         let text = error.localizedDescription
                         expect(text.contains("not saved") && text.contains("again"), "\(text)")
+                        expectEqual(CoreDataFailure(error), .conflict)
                         expectEqual((error.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "40P01")
                         expect(context.hasChanges)
                         return "ended"

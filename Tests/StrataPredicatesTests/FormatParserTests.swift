@@ -145,6 +145,23 @@ struct FormatParserTests {
         expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: ["a..b"]) }
     }
 
+    @Test func `an argument without a placeholder is refused in a text from outside, and else ignored`() throws {
+        for (arguments, found) in [([1, 2], "1 more argument"), ([1, 2, 3], "2 more arguments")] as [([Any?], String)] {
+            let error = expectThrows(PredicateFormatError.self) {
+                try NSPredicate(validating: "a == %d", arguments: arguments)
+            }
+            expect(error?.found == "\(found) than placeholders" && error?.expected == "a placeholder for each argument")
+            expectThrows(PredicateFormatError.self) { try NSExpression(validating: "a + %d", arguments: arguments) }
+        }
+        try expectEqual(NSPredicate(validating: "a == %d", arguments: [1]), NSPredicate(format: "a == 1"))
+        expectEqual(NSPredicate(format: "a == %d", 1, 2), NSPredicate(format: "a == 1"))
+        expectEqual(NSPredicate(format: "a == %d", argumentArray: [1, 2]), NSPredicate(format: "a == 1"))
+        // A text that is too long for a template is parsed each time.
+        let long = "a == %d" + String(repeating: " AND a == 1", count: 2_000)
+        expectEqual(NSPredicate(format: long, 1, 2), NSPredicate(format: long, 1))
+        expectEqual(NSExpression(format: "a + %d", 1, 2), NSExpression(format: "a + 1"))
+    }
+
     @Test func `a null object is printed as Apple prints it, and the text can be read again`() throws {
         let predicate = NSPredicate(format: "name == %@ OR name IN %@", NSNull(), [NSNull(), "x"])
 

@@ -6,7 +6,8 @@ import Testing
 struct ResolutionTests {
     static let refused: [(String, PredicateResolutionError.Reason, String)] = [
         ("nosuch == 1", .unknownKey, "nosuch"), ("boss.nosuch == 1", .unknownKey, "nosuch"),
-        ("name.length == 1", .unknownKey, "length"), ("address.nosuch == 'x'", .unknownKey, "nosuch"),
+        ("age.length == 1", .unknownKey, "length"), ("name.length.x == 1", .unknownKey, "x"),
+        ("address.nosuch == 'x'", .unknownKey, "nosuch"),
         ("address == 'x'", .unsupported, "composite"), ("address > nil", .incompatibleTypes, "order"),
         ("length(address) == 1", .unsupported, "composite"), ("address IN {'x'}", .unsupported, "composite"),
         ("secret == 1", .unsupported, "transient"),

@@ -5,10 +5,22 @@ final class ToySchema: PredicateSchema {
     let predicateEntityName: String
     // nonisolated(unsafe): filled while the schemas are linked to each other, once, and only read after that.
     private nonisolated(unsafe) var properties: [String: PredicateProperty] = [:]
+    /// 1 for people, 2 for their things, 3 for managers.
+    let predicateEntityNumber: Int
+    private let parent: ToySchema?
 
-    private init(_ name: String) {
+    private init(_ name: String, _ number: Int, parent: ToySchema? = nil) {
         predicateEntityName = name
+        predicateEntityNumber = number
+        self.parent = parent
+        properties = parent?.properties ?? [:]
     }
+
+    func predicateSchema(named name: String) -> (any PredicateSchema)? {
+        [Self.person, Self.item, Self.manager].first { $0.predicateEntityName == name }
+    }
+
+    func isKind(of other: any PredicateSchema) -> Bool { self === other || parent?.isKind(of: other) == true }
 
     func predicateProperty(named name: String) -> PredicateProperty? {
         properties[name]
@@ -28,9 +40,14 @@ final class ToySchema: PredicateSchema {
         properties[name] = isToMany ? .toMany(relationship) : .toOne(relationship)
     }
 
-    static let person: ToySchema = {
-        let person = ToySchema("Person")
-        let item = ToySchema("Item")
+    static var person: ToySchema { all.person }
+    static var item: ToySchema { all.item }
+    /// People that have an area.
+    static var manager: ToySchema { all.manager }
+
+    private static let all: (person: ToySchema, item: ToySchema, manager: ToySchema) = {
+        let person = ToySchema("Person", 1)
+        let item = ToySchema("Item", 2)
         for (name, type) in attributes { person.attribute(name, type) }
         person.properties["address"] = .composite(Address())
         person.properties["secret"] = .unsupported(reason: "it is transient")
@@ -41,7 +58,9 @@ final class ToySchema: PredicateSchema {
         item.attribute("price", .double)
         item.attribute("n", .integer)
         item.relationship("owner", to: person, isToMany: false)
-        return person
+        let manager = ToySchema("Manager", 3, parent: person)
+        manager.attribute("area", .string)
+        return (person, item, manager)
     }()
 
     private static let attributes: [(String, PredicateAttributeType)] = [
@@ -67,6 +86,8 @@ final class Toy: PredicateObjectReference, KeyValueCoding {
     var values: [String: Any] = [:]
     var one: [String: Toy] = [:]
     var many: [String: [Toy]] = [:]
+    /// Its entity, which may be below the root entity of its identity.
+    var schema = ToySchema.person
 
     init(entity: Int = 1, key: Int64) {
         predicateIdentity = PredicateIdentity(store: 1, entity: entity, key: key)
@@ -91,7 +112,12 @@ final class ToyReader: PredicateReader {
     }
 
     func value(of attribute: PredicateAttribute, in subject: AnyObject) -> PredicateValue {
-        PredicateValue(any: toy(subject).values[attribute.name])
+        if attribute.type == .entity { return .entity(toy(subject).schema.predicateEntityNumber) }
+        return PredicateValue(any: toy(subject).values[attribute.name])
+    }
+
+    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) throws -> Bool {
+        toy(subject).schema.isKind(of: schema)
     }
 
     func identity(of relationship: PredicateRelationship, in subject: AnyObject) -> PredicateIdentity? {

@@ -49,6 +49,15 @@ struct RowCacheTests {
         expectEqual(cache.use.misses, 3)
     }
 
+    @Test func `a read that takes nothing from the cache is a miss, and brings its row`() {
+        publish(cache.beginAccess(), writes: 2)
+        let read = cache.beginFreshRead()
+        var new = row(1, 3)
+        cache.offer(&new, root: root, ending: read)
+        expectEqual(version, 3)
+        expectEqual(cache.use.misses, 1)
+    }
+
     //     A: update 2 → 3, commits       tells
     //     B:                delete 3, commits, tells
     @Test func `a row that was deleted does not come back with the news of the update before`() {
@@ -262,7 +271,7 @@ struct RowCacheTests {
                 cache.offer(&rows, root: layout.rootNumber, read: read)
             }
             cache.endAccess(read)
-            return cache.row(1, root: layout.rootNumber)?.buffer.header.stamp
+            return cache.row(1, root: layout.rootNumber)?.stamp
         }
         let computed = Schemas.words.entities[0]
 

@@ -36,6 +36,22 @@ enum Schemas {
         return Schema([animal, cat, dog, person], configurations: ["people": [4]])
     }()
 
+    /// One entity, `Image`, with binary data.
+    static let images: Schema = {
+        var image = EntityDefinition(name: "Image", companion: description)
+        image.properties = [attribute("title", .string), attribute("bytes", .data)]
+        return Schema([image])
+    }()
+
+    /// One entity, `Thing`, with an attribute of each type, under its name, and one to another thing.
+    static let things: Schema = {
+        var thing = EntityDefinition(name: "Thing", companion: description)
+        thing.properties = AttributeType.allCases.filter { $0 != .composite }.map { attribute("\($0)", $0) }
+        thing.properties.append(relationship("other", to: 1, inverse: (1, "others"), isToMany: false))
+        thing.properties.append(relationship("others", to: 1, inverse: (1, "other"), isToMany: true))
+        return Schema([thing])
+    }()
+
     /// One entity, `Text`, with texts of these names.
     static func texts(_ names: [String]) -> Schema {
         var text = EntityDefinition(name: "Text", companion: description)

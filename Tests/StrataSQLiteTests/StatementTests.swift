@@ -34,6 +34,57 @@ struct StatementTests {
         try expect(!select.step())
     }
 
+    @Test(arguments: [
+        "SELECT i FROM t", "SELECT i, s FROM t", "SELECT s, i FROM t ORDER BY s DESC",
+        "SELECT i, d, s, b, i + 1, d * 2, upper(s), length(b), NULL, 'x', i, d, s, b FROM t",
+        "SELECT i, s FROM t UNION SELECT i + 10, s FROM t", "SELECT count(*), max(s), min(i) FROM t GROUP BY b",
+        "SELECT a.i, b.s, a.d FROM t AS a JOIN t AS b ON a.i <= b.i",
+    ])
+    func `the columns of a row are those that SQLite returns one by one`(_ query: String) throws {
+        try connection.execute(
+            "INSERT INTO t VALUES (1, 0.5, 'one', x'01'), (2, 1.5, NULL, x'0203'), (3, NULL, hex(zeroblob(500)), NULL)"
+        )
+        for _ in 1...2 {
+            let select = try connection.statement(SQL(query))
+            var count = 0
+            while try select.step() {
+                count += 1
+                let columns = select.columns
+                // The way for a library that places them otherwise.
+                let oneByOne = Columns(handle: select.handle, stride: -1)
+                for column in 0..<select.columnCount {
+                    expectEqual(columns[column].raw, select[column].raw)
+                    expectEqual(oneByOne[column].raw, select[column].raw)
+                    expectEqual(columns[column].kind, select[column].kind)
+                    expectEqual(columns[column].string, select[column].string)
+                }
+                expect(columns.stride > 0)
+            }
+            expect(count > 0)
+        }
+    }
+
+    @Test func `the columns of a statement are right after the table has got another one`() throws {
+        try connection.execute("INSERT INTO t VALUES (1, 0.5, 'one', x'01')")
+        for expected in [["1", "0.5", "one"], ["1", "0.5", "one"]] {
+            let select = try connection.statement("SELECT i, d, s FROM t")
+            try require(try select.step())
+            expectEqual((0..<3).map { select.columns[$0].string }, expected)
+            select.reset()
+            try connection.execute("ALTER TABLE t ADD COLUMN x\(Int.random(in: 0..<Int.max))")
+        }
+    }
+
+    @Test func `columns that were asked for before the first row are right in each row`() throws {
+        try connection.execute("INSERT INTO t (i, d, s) VALUES (1, 0.5, 'one'), (2, 1.5, 'two')")
+        let select = try connection.statement("SELECT i, d, s FROM t")
+        expect(select.columns[0].isNull && select.columns[2].isNull)
+        for expected in [["1", "0.5", "one"], ["2", "1.5", "two"]] {
+            try require(try select.step())
+            expectEqual((0..<3).map { select.columns[$0].string }, expected)
+        }
+    }
+
     @Test func `an empty text and an empty blob are not null`() throws {
         let insert = try connection.statement("INSERT INTO t (s, b) VALUES (?, ?)")
         try insert.bind("", at: 1)

@@ -23,6 +23,11 @@ import Testing
 @Model private final class Note {
     var text: String
     var colour: String = "red"
+    var rank = Rank.high
+    var mood: Mood? = Mood.glad
+    var spot = Spot(city: "Rome", floor: nil, tags: ["a"])
+    var words = ["x"]
+    var delivery = Delivery.lost(2)
     init(_ text: String) { self.text = text }
 }
 
@@ -67,8 +72,16 @@ struct ConfigurationTests {
         let again = try self.container(trips: trips, notes: notes)
         expectEqual(try ModelContext(again).fetch(FetchDescriptor<Trip>()).map(\.guide?.name), ["Ada"])
         try again.erase()
-        expectEqual(try ModelContext(again).fetchCount(FetchDescriptor<Note>()), 0)
-        ModelContext(again).insert(Note("after"))
+        let emptied = ModelContext(again)
+        expectEqual(try emptied.fetchCount(FetchDescriptor<Note>()), 0)
+        // The names of the configurations lead to the new stores.
+        let after = Note("after")
+        emptied.insert(after)
+        try emptied.save()
+        let identifier = try require(after.persistentModelID.storeIdentifier)
+        expect(identifier != note.persistentModelID.storeIdentifier)
+        expectEqual(again.storeIdentifier(forConfigurationNamed: "notes"), identifier)
+        expectEqual(again.configurationName(forStoreIdentifier: identifier), "notes")
     }
 
     @Test func `a store of some classes comes before one of all, and stores in memory are separate`() throws {
@@ -97,7 +110,15 @@ struct ConfigurationTests {
             trips: ModelConfiguration("trips", schema: Schema([Trip.self]), url: file("trips")),
             notes: ModelConfiguration("notes", schema: Schema([Note.self]), url: file("notes"))
         )
-        expectEqual(try ModelContext(new).fetch(FetchDescriptor<Note>()).map { $0.text + $0.colour }, ["passportred"])
+        let notes = try ModelContext(new).fetch(FetchDescriptor<Note>())
+        expectEqual(notes.map { $0.text + $0.colour }, ["passportred"])
+        // Each new property has its initial value, also for predicates.
+        let note = notes[0]
+        expect(note.rank == .high && note.mood == .glad && note.words == ["x"] && note.delivery == .lost(2))
+        expectEqual(note.spot, Spot(city: "Rome", floor: nil, tags: ["a"]))
+        let high = Rank.high
+        let found = FetchDescriptor<Note>(predicate: #Predicate { $0.rank == high && $0.spot.city == "Rome" })
+        expectEqual(try ModelContext(new).fetchCount(found), 1)
     }
 
     @Test func `a store that may not be written to refuses the save, and its file stays as it is`() throws {

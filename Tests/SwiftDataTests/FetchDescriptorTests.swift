@@ -1,7 +1,9 @@
+import CoreData
 import Expectations
 import Foundation
-import SwiftData
 import Testing
+
+@testable import SwiftData
 
 @Suite("SwiftData: fetches")
 struct FetchDescriptorTests {
@@ -115,6 +117,47 @@ struct FetchDescriptorTests {
         try context.enumerate(descriptor, allowEscapingMutations: true) { $0.age(by: 1) }
         try context.save()
         expectEqual(try ModelContext(context.container).fetch(descriptor).map(\.years), [5, 5, 5, 4])
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `an enumeration has the rows of one batch at a time`(_ place: Place) throws {
+        let (schema, configuration) = (Schema([Parcel.self]), place.configuration)
+        let former = try ModelContainer(for: schema, configurations: [configuration])
+        let writer = ModelContext(former)
+        for code in 0..<100 { writer.insert(Parcel("", code: code)) }
+        try writer.save()
+        // Another container has read none of these rows, unless it is in memory, where all containers are different stores.
+        let container =
+            place == .memory ? former : try ModelContainer(for: schema, configurations: [configuration])
+        let context = ModelContext(container)
+        var (codes, most, cached): ([Int], Int, Int?) = ([], 0, nil)
+        try context.enumerate(FetchDescriptor<Parcel>(sortBy: [SortDescriptor(\.code)]), batchSize: 10) { parcel in
+            cached = cached ?? container.coordinator.statistics().stores.first?.cachedRows
+            most = max(most, context.onQueue { context.managed.registeredObjects.count })
+            context.onQueue { context.managed.sweep() }
+            codes.append(parcel.code)
+        }
+        expectEqual(codes, Array(0..<100))
+        if place != .memory { expectEqual(cached, 10) }
+        // The first object of a batch comes beside those of the batch before.
+        expect(most <= 20, "\(most) objects")
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `an enumeration leaves out what others delete before its batch is read`(_ place: Place) throws {
+        let container = try place.container()
+        let (context, other) = (ModelContext(container), ModelContext(container))
+        for code in 0..<6 { other.insert(Parcel("", code: code)) }
+        try other.save()
+        var codes: [Int] = []
+        try context.enumerate(FetchDescriptor<Parcel>(sortBy: [SortDescriptor(\.code)]), batchSize: 2) { parcel in
+            if codes.isEmpty {
+                try other.delete(model: Parcel.self, where: #Predicate { $0.code == 3 })
+                try other.save()
+            }
+            codes.append(parcel.code)
+        }
+        expectEqual(codes, [0, 1, 2, 4, 5])
     }
 
     @Test func `descriptors are equal if their fields and the values of their predicates are`() {

@@ -1,5 +1,7 @@
+import Dispatch
 import Expectations
 import Foundation
+import Observation
 import SwiftData
 import Testing
 
@@ -77,5 +79,67 @@ struct ModelHistoryTests {
         let tokens = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).map(\.token)
         let copy = try JSONDecoder().decode(DefaultHistoryToken.self, from: JSONEncoder().encode(tokens[0]))
         expect(copy == tokens[0] && copy < tokens[1] && !(tokens[1] < copy) && copy.id == tokens[0].id)
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `a token after which transactions were removed is refused, and one at the rest is not`(_ place: Place) throws {
+        struct Progress: Codable, Sendable { var token: DefaultHistoryToken }
+        let context = ModelContext(try place.container())
+        for badge in 0..<4 {
+            context.insert(Sailor("Ada", badge: badge))
+            try context.save()
+        }
+        typealias Descriptor = HistoryDescriptor<DefaultHistoryTransaction>
+        let all = try context.fetchHistory(Descriptor())
+        let (first, second) = (Progress(token: all[0].token), all[1].token)
+        try context.deleteHistory(Descriptor(predicate: #Predicate { $0.token <= second }))
+        let rest = try context.fetchHistory(Descriptor(predicate: #Predicate { $0.token > second && $0.author == nil }))
+        expectEqual(rest.map(\.id), all.suffix(2).map(\.id))
+        let error = expectThrows(SwiftDataError.self) {
+            _ = try context.fetchHistory(
+                Descriptor(predicate: #Predicate { $0.author == nil && $0.token > first.token })
+            )
+        }
+        expectEqual(error, .historyTokenExpired)
+        let observed = expectThrows(SwiftDataError.self) {
+            _ = try HistoryObserver(
+                historyTokens: [first.token.storeIdentifier: first.token],
+                modelContainer: context.container
+            )
+        }
+        expectEqual(observed, .historyTokenExpired)
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `an observer counts on after transactions were removed before it had counted them`(_ place: Place) async throws
+    {
+        let context = ModelContext(try place.container())
+        let observer = try HistoryObserver(modelContainer: context.container)
+        let (reached, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        withObservationTracking {
+            _ = observer.eventCounter
+        } onChange: {
+            // The observer's queue counts nothing more until the removal.
+            reached.signal()
+            goOn.wait()
+        }
+        func save(_ badge: Int) throws {
+            context.insert(Sailor("Ada", badge: badge))
+            try context.save()
+        }
+        try save(1)
+        expect(await Task.detached { Self.wait(for: reached) }.value)
+        try save(2)
+        try context.deleteHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+        goOn.signal()
+        for _ in 0..<500 where observer.eventCounter < 2 { try await Task.sleep(for: .milliseconds(20)) }
+        expectEqual(observer.eventCounter, 2)
+        try save(3)
+        for _ in 0..<500 where observer.eventCounter < 3 { try await Task.sleep(for: .milliseconds(20)) }
+        expectEqual(observer.eventCounter, 3)
+    }
+
+    private static func wait(for semaphore: DispatchSemaphore) -> Bool {
+        semaphore.wait(timeout: .now() + 30) == .success
     }
 }

@@ -35,7 +35,30 @@ private enum Second: VersionedSchema {
     }
 }
 
+private enum Third: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Boat.self] }
+
+    @Model final class Boat {
+        var title: String
+        var length: Int
+        var class_: String?
+        var crew = 0
+
+        init(title: String, length: Int) {
+            self.title = title
+            self.length = length
+        }
+    }
+}
+
 private struct Failure: Error {}
+
+/// A plan that has lost its first version.
+private enum LaterPlan: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [Second.self, Third.self] }
+    static var stages: [MigrationStage] { [.lightweight(fromVersion: Second.self, toVersion: Third.self)] }
+}
 
 private enum Plan: SchemaMigrationPlan {
     static var schemas: [any VersionedSchema.Type] { [First.self, Second.self] }
@@ -141,5 +164,25 @@ struct MigrationPlanTests {
         )
         expectEqual(error, SwiftDataError.loadIssueModelContainer)
         expect(error.description.contains("First") && error.description.contains("Again"), "\(error)")
+    }
+
+    @Test func `a store of a version that the plan lacks, or has after that of the schema, is refused by name`() throws
+    {
+        let configuration = try makeStore()
+        let unknown = expectThrows(SwiftDataError.self) {
+            _ = try ModelContainer(for: Third.Boat.self, migrationPlan: LaterPlan.self, configurations: configuration)
+        }
+        expectEqual(unknown, SwiftDataError.unknownDataStoreSchema)
+        _ = try ModelContainer(for: Second.Boat.self, migrationPlan: Plan.self, configurations: configuration)
+        let backward = expectThrows(SwiftDataError.self) {
+            _ = try ModelContainer(
+                for: Schema(versionedSchema: First.self),
+                migrationPlan: Plan.self,
+                configurations: configuration
+            )
+        }
+        expectEqual(backward, SwiftDataError.backwardMigration)
+        let container = try ModelContainer(for: Second.Boat.self, configurations: configuration)
+        expectEqual(try ModelContext(container).fetchCount(FetchDescriptor<Second.Boat>()), 2)
     }
 }

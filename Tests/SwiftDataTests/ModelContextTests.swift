@@ -53,7 +53,11 @@ enum Place: CaseIterable, CustomTestStringConvertible {
     }
 
     func container() throws -> ModelContainer {
-        let schema = Schema([Sailor.self, Values.self, Parcel.self, Crate.self, Zone.Place.self])
+        try container(Schema([Sailor.self, Values.self, Parcel.self, Crate.self, Zone.Place.self]))
+    }
+
+    /// An empty container of a schema.
+    func container(_ schema: Schema) throws -> ModelContainer {
         guard self == .custom else { return try ModelContainer(for: schema, configurations: [configuration]) }
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("swiftdata-\(UUID().uuidString).json")
         return try ModelContainer(for: schema, configurations: [JSONConfiguration(file: file, probe: StoreProbe())])

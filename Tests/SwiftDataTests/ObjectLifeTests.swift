@@ -204,6 +204,44 @@ struct ObjectLifeTests {
         expectEqual(try parcels(container).map(\.code), [1, 2, 3])
     }
 
+    @Test(arguments: Place.allCases)
+    func `members come in the order of their keys, and new ones last, in their order`(_ place: Place) throws {
+        let container = try place.container()
+        let context = ModelContext(container)
+        let box = Parcel("box", code: 0)
+        box.contents = (1...12).map { Parcel("", code: $0) }
+        context.insert(box)
+        expectEqual(box.contents?.map(\.code), Array(1...12))
+        box.contents?.append(Parcel("", code: 13))
+        expectEqual(box.contents?.map(\.code), Array(1...13))
+        expectEqual(Set(context.insertedModelsArray.compactMap { ($0 as? Parcel)?.code }), Set(0...13))
+        try context.save()
+        let read = try require(try ModelContext(container).fetch(FetchDescriptor<Parcel>()).first { $0.label == "box" })
+        let stored = try require(read.contents?.map(\.code))
+        expectEqual(Set(stored), Set(1...13))
+        let again = try require(
+            try ModelContext(container).fetch(FetchDescriptor<Parcel>()).first { $0.label == "box" }
+        )
+        expectEqual(again.contents?.map(\.code), stored)
+        read.contents?.append(contentsOf: [Parcel("", code: 14), Parcel("", code: 15)])
+        expectEqual(read.contents?.map(\.code), stored + [14, 15])
+    }
+
+    @Test func `an object that was new once leaves nothing behind in the process`() throws {
+        weak var id: NSManagedObjectID?
+        func work() throws {
+            let context = ModelContext(try Place.memory.container())
+            let box = Parcel("box", code: 0)
+            context.insert(box)
+            box.contents?.append(Parcel("", code: 1))
+            id = box.contents?[0].backing.object?.objectID
+            expect(id?.isTemporaryID == true && context.insertedModelsArray.count == 2)
+            try context.save()
+        }
+        try work()
+        expect(id == nil)
+    }
+
     @Test func `a chain of any length is inserted`() throws {
         let context = ModelContext(try Place.memory.container())
         let first = Parcel("0", code: 0)
@@ -283,6 +321,21 @@ struct ObjectLifeTests {
             _ = parcel.level
         }
         expect(Self.text(result).contains("medium is no value of Rank"), "\(Self.text(result))")
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `an enumeration without a value in the row, as Apple's migration leaves it, is the initial one`(
+        _ place: Place
+    ) throws {
+        let context = ModelContext(try place.container())
+        let sailor = Sailor("Ada", badge: 1)
+        sailor.rank = .high
+        context.insert(sailor)
+        context.onQueue {
+            for name in ["rank", "mood"] { sailor.backing.object?.setValue([String: Any](), forKey: name) }
+        }
+        expect(sailor.rank == .low && sailor.mood == .calm)
+        expect(sailor.oldMood == nil)
     }
 
     @Test func `JSON that cannot be decoded is not read as nil`() async {

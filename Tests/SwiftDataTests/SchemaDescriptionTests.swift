@@ -152,15 +152,3 @@ struct SchemaDescriptionTests {
 
     init(spot: Spot) { self.spot = spot }
 }
-
-extension Place {
-    /// An empty container of a schema.
-    func container(_ schema: Schema) throws -> ModelContainer {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("swiftdata-\(UUID().uuidString)")
-        let configuration =
-            self == .memory
-            ? ModelConfiguration(isStoredInMemoryOnly: true)
-            : ModelConfiguration(url: folder.appendingPathComponent("a.store"))
-        return try ModelContainer(for: schema, configurations: configuration)
-    }
-}

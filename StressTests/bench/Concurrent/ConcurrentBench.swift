@@ -19,7 +19,8 @@ struct ConcurrentBench {
 
         /// The outcome as one JSON object.
         var json: String {
-            let name = size.writers > 0 ? workload.name : "\(workload.name)/\(size.readers)"
+            let threads = size.readers + size.mixed
+            let name = size.writers > 0 ? workload.name : "\(workload.name)/\(threads)"
             var numbers = [
                 ("raw_reads", raw.reads), ("coredata_reads", framework.reads), ("raw_writes", raw.writes),
                 ("coredata_writes", framework.writes),
@@ -31,14 +32,21 @@ struct ConcurrentBench {
                 ("raw_read", raw.readTimes), ("coredata_read", framework.readTimes), ("raw_write", raw.writeTimes),
                 ("coredata_write", framework.writeTimes),
             ]
-            let members = (numbers.map { "\"\($0)\": \(Int($1))" } + times.filter { $1.count > 0 }.map(member))
-                .joined(separator: ", ")
-            return "{\"name\": \"\(name)\", \(members)}"
+            var members = numbers.map { "\"\($0)\": \(Int($1))" } + times.filter { $1.count > 0 }.map(member)
+            if size.mixed > 0 {
+                members += [("raw", raw), ("coredata", framework)].map {
+                    let (read, write) = ($1.longestRead / .milliseconds(1), $1.longestWrite / .milliseconds(1))
+                    return String(format: "\"%@_read_max_ms\": %.4f, \"%@_write_max_ms\": %.4f", $0, read, $0, write)
+                }
+            }
+            return "{\"name\": \"\(name)\", \(members.joined(separator: ", "))}"
         }
 
         private func member(_ name: String, _ times: Latencies) -> String {
             let (half, most) = (times.milliseconds(0.5), times.milliseconds(0.99))
-            return String(format: "\"%@_p50_ms\": %.4f, \"%@_p99_ms\": %.4f", name, half, name, most)
+            let nearlyAll = times.milliseconds(0.999)
+            let format = "\"%@_p50_ms\": %.4f, \"%@_p99_ms\": %.4f, \"%@_p999_ms\": %.4f"
+            return String(format: format, name, half, name, most, name, nearlyAll)
         }
     }
 
@@ -100,6 +108,8 @@ struct ConcurrentBench {
                     line("W10 ms a read", raw.readTimes, framework.readTimes),
                     line("W10 ms a save", raw.writeTimes, framework.writeTimes),
                 ]
+            case .load:
+                return loadLines(outcome)
             case .readers:
                 let readers = outcome.size.readers
                 let before = outcomes.filter { $0.workload == .readers && $0.size.readers < readers }
@@ -112,6 +122,25 @@ struct ConcurrentBench {
                 return [line("W17 reads/s of \(readers)", [raw, defaults, framework].map { $0?.reads }, goal: goal)]
             }
         }
+    }
+
+    /// The rows of a table about W26: what one side has done, and how long it took.
+    private static func loadLines(_ outcome: Outcome) -> [String] {
+        let sides = [("raw", outcome.raw), ("coredata", outcome.framework)]
+        let rows = sides.flatMap { name, done in
+            [
+                ("reads", done.reads, done.readTimes, done.longestRead),
+                ("saves", done.writes, done.writeTimes, done.longestWrite),
+            ].map { what, number, times, longest in
+                let shares = [0.5, 0.99, 0.999].map { String(format: "%.3f", times.milliseconds($0)) }
+                let most = String(format: "%.1f", longest / .milliseconds(1))
+                let cells = ["\(outcome.size.mixed)", name, what, "\(Int(number))"] + shares + [most]
+                return "| \(cells.joined(separator: " | ")) |"
+            }
+        }
+        guard outcome.size.mixed == 1 else { return rows }
+        let head = "| threads | side | operation | a second | p50 ms | p99 ms | p99.9 ms | longest ms |"
+        return [head, "|---:|---|---|---:|---:|---:|---:|---:|"] + rows
     }
 
     /// A line about numbers of the raw side, of the raw side with SQLite's own settings, and of the framework.

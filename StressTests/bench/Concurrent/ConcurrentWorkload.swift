@@ -6,6 +6,7 @@ import LoadFigures
 enum ConcurrentWorkload: String, CaseIterable {
     case readersAndWriter = "W10"
     case readers = "W17"
+    case load = "W26"
 
     var name: String { rawValue }
 
@@ -13,6 +14,7 @@ enum ConcurrentWorkload: String, CaseIterable {
         switch self {
         case .readersAndWriter: "2 readers (a random row by ID each time) beside 1 writer (load, change, save)"
         case .readers: "1, 2, 4 and 8 readers (a random row by ID each time)"
+        case .load: "1, 4, 16 and 64 threads: of ten operations one changes a row, one inserts one, eight read one"
         }
     }
 
@@ -21,6 +23,7 @@ enum ConcurrentWorkload: String, CaseIterable {
         switch self {
         case .readersAndWriter: [Crew.Size(readers: 2, writers: 1)]
         case .readers: [1, 2, 4, 8].map { Crew.Size(readers: $0, writers: 0) }
+        case .load: [1, 4, 16, 64].map { Crew.Size(readers: 0, writers: 0, mixed: $0) }
         }
     }
 }
@@ -32,15 +35,20 @@ struct Throughput {
     /// How long single reads and writes took.
     let readTimes: Latencies
     let writeTimes: Latencies
+    /// The longest read and write.
+    let longestRead: Duration
+    let longestWrite: Duration
 
-    /// The median of each number, and the times of all runs together.
+    /// The median of each number, and the times of all runs together; of the longest times the median as well.
     static func median(_ all: [Throughput]) -> Throughput {
         func sum(_ times: [Latencies]) -> Latencies { times.reduce(into: Latencies()) { $0.add($1) } }
         return Throughput(
             reads: median(all.map(\.reads)),
             writes: median(all.map(\.writes)),
             readTimes: sum(all.map(\.readTimes)),
-            writeTimes: sum(all.map(\.writeTimes))
+            writeTimes: sum(all.map(\.writeTimes)),
+            longestRead: all.map(\.longestRead).sorted()[all.count / 2],
+            longestWrite: all.map(\.longestWrite).sorted()[all.count / 2]
         )
     }
 

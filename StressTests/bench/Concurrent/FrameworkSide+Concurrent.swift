@@ -15,8 +15,42 @@ extension FrameworkSide: ConcurrentSide {
             writers: (0..<size.writers).map { number in
                 { try write(coordinator, ids, UInt64(100 + number), until: $0) }
             },
+            mixed: (0..<size.mixed).map { number in { try load(coordinator, ids, UInt64(200 + number)) } },
             close: { stack.close() }
         )
+    }
+
+    /// W26: the operations of one context, each in a separate block.
+    private static func load(
+        _ coordinator: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID],
+        _ seed: UInt64
+    ) throws -> Crew.Operation {
+        let context = context(coordinator)
+        context.stalenessInterval = 0
+        // Another thread may change the same row between the read and the save.
+        context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+        var generator = SeededGenerator(seed: seed)
+        return { number in
+            let id = ids[Int.random(in: 0..<ids.count, using: &generator)]
+            let sample = VenueSample(Int.random(in: 0..<ids.count, using: &generator), scale: Scale(venues: ids.count))
+            return try context.performAndWait {
+                switch number % 10 {
+                case 0:
+                    let venue = try venue(id, context)
+                    venue.price = venue.price & 0x3FFF + 1
+                    try context.save()
+                    return true
+                case 5:
+                    Venue(context: context).set(from: sample)
+                    try context.save()
+                    return true
+                default:
+                    guard checksum(of: try venue(id, context)) != 0 else { throw BenchError("Nothing was read") }
+                    return false
+                }
+            }
+        }
     }
 
     private static func context(_ coordinator: NSPersistentStoreCoordinator) -> NSManagedObjectContext {

@@ -23,6 +23,7 @@ enum FrameworkSide: Side {
                 oneByOne: workload == .jobQueueOneByOne
             )
         }
+        if workload == .jobAmongMany { return try takeJobs(in: folder, waiting: scale.venues) }
         if workload == .migrateByPolicy { return try migrateByPolicy(in: folder) }
         if [.migrateInPlace, .migrateInFront, .migrateByCopy].contains(workload) {
             return try migrate(workload, in: folder)
@@ -56,6 +57,7 @@ enum FrameworkSide: Side {
         case .requestOne: try requestOne(stack, scale: scale)
         case .findOrInsert: try findOrInsert(stack)
         case .change: try change(stack, scale: scale)
+        case .changeLocked: try changeLocked(stack, scale: scale)
         case .traverse: try traverse(stack)
         case .queryOverChanges: try queryOverChanges(stack, scale: scale)
         case .firstBatch: try readFirstBatch(stack)

@@ -8,6 +8,7 @@ enum Workload: String, CaseIterable {
     case requestOne = "W4f"
     case traverse = "W5"
     case change = "W6"
+    case changeLocked = "W25"
     case childSave = "W14"
     case mergeSave = "W15"
     case queryOverChanges = "W12"
@@ -28,6 +29,7 @@ enum Workload: String, CaseIterable {
     case jobQueue = "W20"
     case jobQueueOfMany = "W20b"
     case jobQueueOneByOne = "W20c"
+    case jobAmongMany = "W20d"
     case migrateInPlace = "W21"
     case migrateInFront = "W21b"
     case migrateByCopy = "W22"
@@ -49,6 +51,7 @@ enum Workload: String, CaseIterable {
             "2,000 times: look for a row by an indexed value, insert it if there is none; nothing is saved"
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
         case .change: "load, change and save 10,000 rows"
+        case .changeLocked: "1,000 times: lock one row, change it and save, in a transaction each"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
         case .mergeSave: "a save of 10,000 changes merged into 8 contexts that hold the objects"
         case .openContext: "1,000 times: make a context, look up one row by ID, drop the context"
@@ -66,6 +69,7 @@ enum Workload: String, CaseIterable {
         case .jobQueue: "the same by four processes"
         case .jobQueueOfMany: "the same by 16 processes"
         case .jobQueueOneByOne: "W20 with a save for each job on both sides"
+        case .jobAmongMany: "200 jobs taken and done one by one, while as many as rows wait; against 1,000 that wait"
         case .migrateInPlace: "a migration that adds an attribute and an entity"
         case .migrateInFront: "the same, and the new entity comes first, so that all rows get another number"
         case .migrateByCopy: "a migration that renames, removes and retypes attributes of all rows"
@@ -82,7 +86,7 @@ enum Workload: String, CaseIterable {
         case .lookUp: .ratio(2)
         case .requestOne: .ratio(3)
         case .findOrInsert: .each(nanoseconds: 100_000)
-        case .change: .ratio(3)
+        case .change, .changeLocked: .ratio(3)
         case .childSave: .ratio(1.2)
         // Twice what W3 may take.
         case .queryOverChanges: .ratio(3)
@@ -98,6 +102,7 @@ enum Workload: String, CaseIterable {
         case .batchInsert: .ratio(1.2)
         case .remoteChange: .each(nanoseconds: 10_000_000)
         case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne: .ratio(3)
+        case .jobAmongMany: .ratio(1.2)
         case .migrateInPlace, .migrateInFront: .ratio(1.2)
         case .migrateByCopy: .ratio(1.3)
         case .migrateByPolicy: .ratio(4)
@@ -108,7 +113,7 @@ enum Workload: String, CaseIterable {
     var startsEmpty: Bool {
         switch self {
         case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange,
-            .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
+            .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne, .jobAmongMany:
             true
         default: false
         }
@@ -139,8 +144,8 @@ extension Workload {
     var opensRawDatabase: Bool {
         switch self {
         case .childSave, .insertHistory, .changeHistory, .migrateInPlace, .migrateInFront, .migrateByPolicy,
-            .remoteChange, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne, .readProperties,
-            .writeProperties:
+            .remoteChange, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne, .jobAmongMany,
+            .readProperties, .writeProperties:
             false
         default: true
         }
@@ -188,6 +193,9 @@ struct Scale {
     static let mergingContexts = 8
     static let remoteChanges = 100
     var jobs: Int { min(2000, venues) }
+    /// The jobs that one worker takes one by one, and how many others wait where they are few.
+    static let takenJobs = 200
+    static let fewWaitingJobs = 1000
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often their properties are read or written at each visit, and how many
@@ -204,6 +212,7 @@ struct Scale {
         case .mergeSave: changes * Self.mergingContexts
         case .remoteChange: Self.remoteChanges
         case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne: jobs
+        case .jobAmongMany: Self.takenJobs
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

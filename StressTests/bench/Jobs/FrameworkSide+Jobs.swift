@@ -4,11 +4,11 @@ import JobQueue
 import Synchronization
 
 extension FrameworkSide {
-    private static func jobsFolder(_ folder: String) -> URL {
+    static func jobsFolder(_ folder: String) -> URL {
         URL(fileURLWithPath: folder).appendingPathComponent("framework-jobs", isDirectory: true)
     }
 
-    private static func queue(_ folder: String) -> URL { jobsFolder(folder).appendingPathComponent("queue.sqlite") }
+    static func queue(_ folder: String) -> URL { jobsFolder(folder).appendingPathComponent("queue.sqlite") }
 
     /// Jobs in a queue from which several processes take them.
     static func doJobs(in folder: String, count: Int, processes: Int, oneByOne: Bool) throws -> Sample {
@@ -61,15 +61,21 @@ extension FrameworkSide {
         }
         try BenchChild.isReady()
         guard try BenchChild.isAsked() else { return }
+        _ = try awaitEnd(of: { try await worker.drain(atOnce: places) })
+    }
+
+    /// Runs asynchronous code, and waits for its end.
+    static func awaitEnd<T: Sendable>(of work: @escaping @Sendable () async throws -> T) throws -> T {
         let done = DispatchSemaphore(value: 0)
-        let outcome = Mutex<Result<JobCounts, any Error>?>(nil)
+        let outcome = Mutex<Result<T, any Error>?>(nil)
         Task.detached {
-            let counts: Result<JobCounts, any Error>
-            do { counts = .success(try await worker.drain(atOnce: places)) } catch { counts = .failure(error) }
-            outcome.withLock { $0 = counts }
+            let result: Result<T, any Error>
+            do { result = .success(try await work()) } catch { result = .failure(error) }
+            outcome.withLock { $0 = result }
             done.signal()
         }
         done.wait()
-        _ = try outcome.withLock { try $0?.get() }
+        guard let result = outcome.withLock({ $0 }) else { throw BenchError("The work has no result") }
+        return try result.get()
     }
 }

@@ -42,6 +42,18 @@ struct PostgreSQLBench {
                 + "\(text(median)) ms, goal ≤ \(text(workload.goal)) ms\(median > workload.goal ? " missed" : "")"
         }
         if workload == .manyWriters { return start + (try manyWriters(workload.goal)) }
+        if workload == .migration {
+            return start
+                + (try withStore { place in
+                    try UnnoticedMigration(
+                        at: place,
+                        server: url,
+                        schema: Self.schema(place),
+                        rows: options.rows,
+                        seconds: options.seconds
+                    ).measure(goal: workload.goal)
+                })
+        }
         var raw: [Double] = []
         var framework: [Double] = []
         // The first round warms up caches and is not counted.
@@ -87,6 +99,7 @@ struct PostgreSQLBench {
     private func rawValue(_ workload: PostgreSQLWorkload) throws -> (Double, Int) {
         // The raw side has no history, so the framework without a history is the comparison.
         if workload == .history { return try historyValue(false) }
+        if workload == .jobAmongMany { return try takenJobs(waiting: Scale.fewWaitingJobs) }
         let database = try needsRows(workload) ? filledRawDatabase() : RawPostgreSQL(url, schema: Self.rawSchema)
         if !needsRows(workload) { try RawPostgreSQLSide.create(database) }
         switch workload {
@@ -98,6 +111,7 @@ struct PostgreSQLBench {
         case .lookUp: return Self.value(try RawPostgreSQLSide.lookUp(database, scale))
         case .gather: return Self.value(try RawPostgreSQLSide.gather(database, scale))
         case .change: return Self.value(try RawPostgreSQLSide.change(database, scale))
+        case .changeLocked: return Self.value(try RawPostgreSQLSide.changeLocked(database, scale))
         case .batchUpdate: return Self.value(try RawPostgreSQLSide.updateBatch(database))
         case .batchDelete: return Self.value(try RawPostgreSQLSide.deleteBatch(database, scale))
         case .batchInsert: return Self.value(try RawPostgreSQLSide.insertBatch(database, scale))
@@ -106,7 +120,7 @@ struct PostgreSQLBench {
             return (Double(count) / options.seconds, 0)
         case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
             return Self.value(try RawPostgreSQLSide.doJobs(database, url, scale.jobs, workload.processes ?? 1))
-        case .history, .remoteChange, .manyWriters: return (.nan, 0)
+        case .history, .remoteChange, .manyWriters, .jobAmongMany, .migration: return (.nan, 0)
         }
     }
 
@@ -121,13 +135,14 @@ struct PostgreSQLBench {
     }
 
     private func needsRows(_ workload: PostgreSQLWorkload) -> Bool {
-        [.readEverything, .lookUp, .gather, .change, .batchUpdate].contains(workload)
+        [.readEverything, .lookUp, .gather, .change, .changeLocked, .batchUpdate].contains(workload)
     }
 
     // MARK: - The framework
 
     private func frameworkValue(_ workload: PostgreSQLWorkload) throws -> (Double, Int) {
         if workload == .history { return try historyValue(true) }
+        if workload == .jobAmongMany { return try takenJobs(waiting: scale.venues) }
         if let processes = workload.processes {
             return Self.value(
                 try withStore { place in
@@ -157,11 +172,13 @@ struct PostgreSQLBench {
             case .lookUp: return Self.value(try FrameworkSide.lookUp(stack, scale: scale))
             case .gather: return Self.value(try gather(stack))
             case .change: return Self.value(try FrameworkSide.change(stack, scale: scale))
+            case .changeLocked: return Self.value(try FrameworkSide.changeLocked(stack, scale: scale))
             case .batchUpdate: return Self.value(try FrameworkSide.updateBatch(stack))
             case .batchDelete: return Self.value(try FrameworkSide.deleteBatch(stack, scale: scale))
             case .batchInsert: return Self.value(try FrameworkSide.insertBatch(stack, scale: scale))
             case .writers: return (Double(try write(stack)) / options.seconds, 0)
-            case .history, .remoteChange, .manyWriters, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
+            case .history, .remoteChange, .manyWriters, .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne,
+                .jobAmongMany, .migration:
                 return (.nan, 0)
             }
         }
@@ -172,6 +189,10 @@ struct PostgreSQLBench {
         _ = try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: scale.venues)
         stack.close()
         try RawPostgreSQL(url, schema: Self.rawSchema).execute("ANALYZE \(Self.schema(place)).venue")
+    }
+
+    private func takenJobs(waiting: Int) throws -> (Double, Int) {
+        Self.value(try withStore { try FrameworkSide.takeJobs(at: $0, waiting: waiting) })
     }
 
     private func historyValue(_ isOn: Bool) throws -> (Double, Int) {

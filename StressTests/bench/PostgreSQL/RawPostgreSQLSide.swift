@@ -4,7 +4,7 @@ import Synchronization
 
 /// The work as a program does it with libpq: many rows in one statement with `unnest`, binary and prepared.
 enum RawPostgreSQLSide {
-    private static let columns = "id, version, name, price, distance, created_at, favorite, city_id"
+    static let columns = "id, version, name, price, distance, created_at, favorite, city_id"
 
     /// Creates the tables that the framework's store has, with the same indexes.
     static func create(_ database: RawPostgreSQL) throws {
@@ -62,7 +62,7 @@ enum RawPostgreSQLSide {
         )
     }
 
-    private static func venues(_ rows: RawRows) -> [RawSide.Venue] {
+    static func venues(_ rows: RawRows) -> [RawSide.Venue] {
         (0..<rows.count).map { row in
             RawSide.Venue(
                 id: rows.int64(row, 0),
@@ -84,7 +84,7 @@ enum RawPostgreSQLSide {
         return Sample(duration: .now - start, checksum: checksum)
     }
 
-    private static func keys(_ scale: Scale) -> [Int64] {
+    static func keys(_ scale: Scale) -> [Int64] {
         var generator = SeededGenerator(seed: 4)
         return (0..<scale.lookups).map { _ in Int64.random(in: 1...Int64(scale.venues), using: &generator) }
     }

@@ -79,6 +79,7 @@ enum RawSide: Side {
         case .remoteChange: return try remoteChanges(in: folder)
         case .jobQueue, .jobQueueOfOne, .jobQueueOfMany, .jobQueueOneByOne:
             return try doJobs(in: folder, count: scale.jobs, processes: workload.processes ?? 1)
+        case .jobAmongMany: return try FrameworkSide.takeJobs(in: folder, waiting: Scale.fewWaitingJobs)
         // Nothing in the C API compares to this. The comparison is the same work with next to nothing registered.
         case .childSave: return try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
         case .batchDelete: return try withNewDatabase(in: folder) { try deleteBatch($0, scale: scale) }
@@ -106,6 +107,7 @@ enum RawSide: Side {
         case .traverse: try traverse(database)
         case .firstBatch: try readFirstBatch(database)
         case .change: try change(database, scale: scale)
+        case .changeLocked: try changeLocked(database, scale: scale)
         case .mergeSave: try mergeSave(database, scale: scale)
         case .readProperties: try readProperties(database, scale: scale)
         case .writeProperties: try writeProperties(database, scale: scale)

@@ -27,7 +27,7 @@ SURPLUS = 1.35
 def main():
     options = arguments()
     reasons = summary.equivalents(summary.EQUIVALENT.read_text())
-    library = drawing.Library(scratch.ROOT)
+    library = drawing.Library(scratch.ROOT, options.targets)
     draws = drawing.Drawing(library, options.seed)
     if options.show or options.write:
         drawn = draws.up_to(options.count)
@@ -35,21 +35,24 @@ def main():
             scratch.write(library, drawn, Path(options.write).resolve())
         show(draws, drawn)
         return
-    results = Results(options.seed, scratch.state())
+    if options.targets:
+        # Their own tests are all that is built and run.
+        os.environ["STRATA_TESTS"] = ",".join(f"{target}Tests" for target in options.targets)
+    results = Results("-".join([str(options.seed), *options.targets]), scratch.state())
     print(f"Seed {options.seed}; results go to {results.file.relative_to(scratch.ROOT)}.", flush=True)
     phases = ["nearest", "rest", *(["stress"] if options.stress else [])]
     drawn = draws.up_to(math.ceil(options.count * SURPLUS))
     kept = [fault for fault in drawn if fault.digest not in results.discarded]
     if not options.report:
         if not options.skip_build:
-            kept = building.build(library, kept, options.stress, results.discard)
+            kept = building.build(library, kept, options.stress, results.discard, bool(options.targets))
         counted = kept[: options.count]
         if len(counted) < options.count:
             print(f"Only {len(counted)} of the faults that were drawn compile.", flush=True)
         due = [fault for fault in counted if summary.key(fault) not in reasons]
         if options.without_server:
             due = [fault for fault in due if fault.target not in trying.SERVER_TARGETS]
-        trials = trying.Trials(library, Suites(scratch.ROOT, results.past), results, options.seed)
+        trials = trying.Trials(library, Suites(scratch.ROOT, results.past, options.targets), results, options.seed)
         trials.baseline(drawn, any(fault.target in trying.SERVER_TARGETS for fault in due), options.stress)
         trials.try_all(due, phases)
     kept = kept[: options.count]
@@ -68,6 +71,9 @@ def arguments():
     parser = argparse.ArgumentParser(prog="sample", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="how many faults that compile are tried (200)")
     parser.add_argument("--seed", type=int, required=True, help="of the places and the faults")
+    parser.add_argument(
+        "--targets", type=lambda names: names.split(","), default=[], metavar="A,B", help="draw in these targets, and run only the tests of each"
+    )
     parser.add_argument("--stress", action="store_true", help="run the stress scenarios for what no test has caught")
     parser.add_argument("--without-server", action="store_true", help="leave the faults of the targets for PostgreSQL for another run")
     parser.add_argument("--show", action="store_true", help="print the faults, and build nothing")

@@ -21,10 +21,11 @@ def command(product, configuration):
     return [*trials.swift(), "build", "-c", configuration, *trials.TRAITS, "--product", product, *more]
 
 
-def build(library, kept, has_stress, note):
+def build(library, kept, has_stress, note, only_tests=False):
     """Builds until all faults left compile; gives their list. `note` gets each that is discarded, with the reason."""
     kept = list(kept)
-    steps = [(product, "debug") for product in TESTED] + ([("stress", "release")] if has_stress else [])
+    tested = TESTED[:1] if only_tests else TESTED
+    steps = [(product, "debug") for product in tested] + ([("stress", "release")] if has_stress else [])
     for product, configuration in steps:
         for _ in range(ROUNDS):
             scratch.write(library, kept)

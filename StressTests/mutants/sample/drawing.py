@@ -70,7 +70,8 @@ def library_targets(package):
 class Library:
     """The library's sources, read once each."""
 
-    def __init__(self, root):
+    def __init__(self, root, drawn=()):
+        """`drawn` names the targets in which faults are drawn; all if it is empty."""
         self.root = root
         self.targets = library_targets((root / "Package.swift").read_text())
         self.sources, self.places, self.by_line = {}, [], {}
@@ -78,7 +79,8 @@ class Library:
             for file in sorted((root / "Sources" / target).rglob("*.swift")):
                 name = str(file.relative_to(root))
                 source = self.sources[name] = structure.Source(file.read_text())
-                self.places += [(target, name, line) for line in source.lines_of_code()]
+                if not drawn or target in drawn:
+                    self.places += [(target, name, line) for line in source.lines_of_code()]
 
     def at(self, name, line):
         """The faults that a line permits."""

@@ -189,6 +189,16 @@ class DrawTests(unittest.TestCase):
         package = '[.target(name: "CoreData", dependencies: ["A", "M"]), .target(name: "A"), .macro(name: "M", dependencies: ["B"]), .target(name: "B")]'
         self.assertEqual(drawing.library_targets(package), ["CoreData", "A"])
 
+    def test_faults_are_drawn_in_the_targets_that_are_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "Package.swift").write_text('[.target(name: "CoreData", dependencies: ["A"]), .target(name: "A")]')
+            for target in ("CoreData", "A"):
+                (root / "Sources" / target).mkdir(parents=True)
+                (root / "Sources" / target / "B.swift").write_text(body("    a(b < 1)"))
+            drawn = lambda *names: {fault.target for fault in drawing.Drawing(drawing.Library(root, names), 1).up_to(99)}
+            self.assertEqual([drawn(), drawn("A"), drawn("CoreData")], [{"CoreData", "A"}, {"A"}, {"CoreData"}])
+
     def test_a_seed_gives_the_same_faults(self):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -285,6 +295,7 @@ class TryingTests(unittest.TestCase):
             file.parent.mkdir(parents=True)
             file.write_text("struct OneTests { @Test func a() {} }\nstruct OtherTests { @Test func b() {} }\n")
             own = suites.Suites(Path(folder), {})
+            self.assertEqual([suites.Suites(Path(folder), {}, [name]).beside(False) for name in ("A", "B")], [["OneTests", "OtherTests"], []])
             self.assertEqual(own.of_failures(["KindTests+More: a title: with a colon", "status -11", "Unknown: x"]), ["OneTests", "OtherTests"])
 
     def test_what_no_suite_reaches_passes(self):

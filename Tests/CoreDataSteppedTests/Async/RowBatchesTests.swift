@@ -121,6 +121,115 @@ struct RowBatchesTests {
         expect(empty["map", as: Data.self] == nil && empty["createdAt", as: Date.self] == nil)
     }
 
+    /// An entity without binary data, whose rows a SQLite store packs, and a sub-entity.
+    private static func items() -> NSManagedObjectModel {
+        let item = GuideModel.entity("Item", NSManagedObject.self)
+        item.properties = [
+            GuideModel.attribute("number", .integer64), GuideModel.attribute("text", .string),
+            GuideModel.attribute("other", .string), GuideModel.attribute("short", .integer16),
+            GuideModel.attribute("flag", .boolean), GuideModel.attribute("weight", .double),
+            GuideModel.attribute("ratio", .float), GuideModel.attribute("date", .date),
+            GuideModel.attribute("code", .uuid), GuideModel.attribute("site", .uri),
+            GuideModel.attribute("price", .decimal),
+        ]
+        let special = GuideModel.entity("Special", NSManagedObject.self)
+        special.properties = [GuideModel.attribute("extra", .string)]
+        item.subentities = [special]
+        let next = NSRelationshipDescription()
+        next.name = "next"
+        next.destinationEntity = item
+        next.maxCount = 1
+        next.isOptional = true
+        item.properties.append(next)
+        let model = NSManagedObjectModel()
+        model.entities = [item, special]
+        return model
+    }
+
+    /// A number of any type as `Double`.
+    private func number(_ value: Any?) -> Double? {
+        switch value {
+        case let flag as Bool: flag ? 1 : 0
+        case let decimal as Decimal: NSDecimalNumber(decimal: decimal).doubleValue
+        case let float as Float: Double(float)
+        case let double as Double: double
+        case let integer as any BinaryInteger: Double(integer)
+        case let number as NSNumber: number.doubleValue
+        default: nil
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `rows without binary data have the values of the objects, of any length, and keep them`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind, model: Self.items())
+        let lengths = [0, 1, 15, 16, 17, 254, 255, 256, 5000, 20_000]
+        let context = stack.context()
+        try await context.perform {
+            var former: NSManagedObject?
+            for number in 0..<50 {
+                let name = number % 3 == 0 ? "Special" : "Item"
+                let object = NSEntityDescription.insertNewObject(forEntityName: name, into: context)
+                object.setValue(number, forKey: "number")
+                let letter = number % 2 == 0 ? "a" : "é"
+                let length = lengths[number % lengths.count] / letter.utf8.count
+                if number % 7 != 6 { object.setValue(String(repeating: letter, count: length), forKey: "text") }
+                object.setValue("another \(number)", forKey: "other")
+                if number % 3 == 0 { object.setValue("extra \(number)", forKey: "extra") }
+                if number % 5 == 4 { continue }
+                object.setValue(-number, forKey: "short")
+                object.setValue(number % 2 == 0, forKey: "flag")
+                object.setValue(Double(number) / 8, forKey: "weight")
+                object.setValue(Float(number) / 4, forKey: "ratio")
+                object.setValue(Date(timeIntervalSinceReferenceDate: Double(number)), forKey: "date")
+                object.setValue(UUID(), forKey: "code")
+                object.setValue(URL(string: "https://example.org/\(number)"), forKey: "site")
+                object.setValue(Decimal(number) / 100, forKey: "price")
+                object.setValue(former, forKey: "next")
+                former = object
+            }
+            try context.save()
+        }
+        let request = NSFetchRequest<NSManagedObject>(entityName: "Item")
+        request.sortDescriptors = [.by("number")]
+        var rows: [FetchedRow] = []
+        // Some rows of each batch are kept beyond it.
+        for try await batch in stack.context().rows(for: request, batchSize: 20) { rows += batch }
+        let reading = stack.context()
+        let kept = rows
+        try await reading.perform {
+            let objects = try reading.fetch(request)
+            expectEqual(objects.map(\.objectID), kept.map(\.objectID))
+            for (object, row) in zip(objects, kept) {
+                expectEqual(row.entity.name, object.entity.name)
+                for name in object.entity.propertiesByName.keys {
+                    expectEqual(row[name] == nil, object.value(forKey: name) == nil)
+                }
+                for name in ["text", "other", "extra", "date", "code", "site"]
+                where object.entity.propertiesByName[name] != nil {
+                    expectEqual(row[name] as? AnyHashable, object.value(forKey: name) as? AnyHashable)
+                }
+                for name in ["number", "short", "flag", "weight", "ratio", "price"] {
+                    expectEqual((row[name] as? NSNumber)?.doubleValue, number(object.value(forKey: name)))
+                }
+                let next = object.value(forKey: "next") as? NSManagedObject
+                expect(row["next"] as? NSManagedObjectID === next?.objectID)
+                expectEqual(row["text", as: String.self], object.value(forKey: "text") as? String)
+                expectEqual(row["number", as: Int64.self], object.value(forKey: "number") as? Int64)
+                expectEqual(row["short", as: Int16.self], object.value(forKey: "short") as? Int16)
+                expectEqual(row["flag", as: Bool.self], object.value(forKey: "flag") as? Bool)
+                expectEqual(row["weight", as: Double.self], object.value(forKey: "weight") as? Double)
+                expectEqual(row["ratio", as: Float.self], object.value(forKey: "ratio") as? Float)
+                expectEqual(row["date", as: Date.self], object.value(forKey: "date") as? Date)
+                expectEqual(row["code", as: UUID.self], object.value(forKey: "code") as? UUID)
+                expectEqual(row["site", as: URL.self], object.value(forKey: "site") as? URL)
+                expectEqual(row["price", as: Decimal.self], object.value(forKey: "price") as? Decimal)
+                expect(row.values.count == object.entity.propertiesByName.keys.count { row[$0] != nil })
+            }
+        }
+    }
+
     @Test(arguments: ["price", "city"])
     func `a type that an attribute does not have stops the program and is named`(_ key: String) async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [key] in

@@ -457,6 +457,43 @@ struct RowLockTests {
         try expectEqual(bank.values(), [10, 0, 0])
     }
 
+    /// All blocks of a process share one timer.
+    @Test(arguments: StoreKind.allCases)
+    func `blocks end at their own times, whichever of them began or ended first`(_ kind: StoreKind) throws {
+        let (long, short) = (try Bank(kind), try Bank(kind))
+        let outer = long.stack.context()
+        /// A block of the other bank, which loses its lock before it ends.
+        func loseLock(_ limit: Duration) throws {
+            let inner = short.stack.context()
+            let error = expectThrows(CocoaError.self) {
+                try inner.performAndWait(locking: limit) {
+                    _ = try inner.fetch(Self.accounts("name == 'a0'", RowLock(.update)))
+                    // This waits for the lock.
+                    try onThread { try short.add(1, to: "a0") }.join()
+                }
+            }
+            expectEqual(error?.code, .persistentStoreTimeout)
+        }
+        try outer.performAndWait(locking: .seconds(200)) {
+            let account = try require(outer.fetch(Self.accounts("name == 'a0'", RowLock(.update))).first)
+            // The time of a later block is over before that of the first one, twice.
+            try loseLock(.milliseconds(200))
+            try loseLock(.milliseconds(200))
+            // A block that has ended leaves the times of others as they are.
+            let inner = short.stack.context()
+            try inner.performAndWait(locking: .milliseconds(300)) {
+                let other = try require(inner.fetch(Self.accounts("name == 'a1'", RowLock(.update))).first)
+                Self.add(5, to: other)
+                try inner.save()
+            }
+            try loseLock(.milliseconds(600))
+            Self.add(7, to: account)
+            try outer.save()
+        }
+        try expectEqual(long.values(), [7, 0, 0])
+        try expectEqual(short.values(), [3, 5, 0])
+    }
+
     // MARK: - Refused
 
     @Test(arguments: StoreKind.allCases)

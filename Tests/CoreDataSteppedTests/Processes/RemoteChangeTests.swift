@@ -351,6 +351,8 @@ struct CommitWatcherTests {
         let calls = Calls()
         let watcher = try CommitWatcher(pool, pace: pace) { calls.note() }
         let foreign = try Connection(path: folder.store.url.path, access: .readWrite)
+        // Quick checks that follow an event are planned when the report is made.
+        pool.noteCommit()
         try foreign.execute("INSERT INTO number VALUES (1)")
         expect(calls.comes())
         let start = ContinuousClock.now

@@ -191,6 +191,26 @@ struct ContainerTests {
         expectEqual(copy.timeout, 7)
     }
 
+    @Test func `copies of a description are equal until one of them is changed`() throws {
+        let description = NSPersistentStoreDescription(url: URL(fileURLWithPath: "/tmp/a.sqlite"))
+        description.configuration = "main"
+        description.setOption(NSNumber(value: true), forKey: "own")
+        description.setValue("FULL" as NSString, forPragmaNamed: "synchronous")
+        let changes: [(NSPersistentStoreDescription) -> Void] = [
+            { $0.type = NSInMemoryStoreType }, { $0.configuration = nil }, { $0.url = URL(fileURLWithPath: "/tmp/b") },
+            { $0.setOption(nil, forKey: "own") }, { $0.isReadOnly = true }, { $0.shouldAddStoreAsynchronously = true },
+            { $0.setValue("OFF" as NSString, forPragmaNamed: "synchronous") },
+        ]
+        for change in changes {
+            let copy = try require(description.copy() as? NSPersistentStoreDescription)
+            expect(copy == description && copy !== description && copy.hash == description.hash)
+            expectEqual(Set([copy, description]).count, 1)
+            change(copy)
+            expect(copy != description)
+        }
+        expect(!description.isEqual("a") && !description.isEqual(nil))
+    }
+
     @Test func `pragmas set one by one and as an option are one set of pragmas`() throws {
         let scratch = try ScratchFolder()
         let container = Self.container(.sqlite, in: scratch)

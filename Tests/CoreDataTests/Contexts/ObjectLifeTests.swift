@@ -289,6 +289,22 @@ struct ObjectLifeTests {
         expect(new.objectID.isTemporaryID)
     }
 
+    @Test func `an object that outlives its context has the ID of the store that its store was migrated to`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity()
+        var context: NSManagedObjectContext? = stack.context()
+        let held = try require(
+            try context?.performAndWait { try context?.fetch(NSFetchRequest<City>(entityName: "City")).first }
+        )
+        context = nil
+        let store = try require(stack.coordinator.persistentStores.first)
+        let place = stack.folder.appendingPathComponent("other.sqlite")
+        let migrated = try stack.coordinator.migratePersistentStore(store, to: place, options: nil, type: .sqlite)
+        expect(held.objectID.persistentStore === migrated)
+        expect(held.objectID !== id)
+        try expectEqual(stack.read(held.objectID, City.self) { $0.name }, "Porto")
+    }
+
     // MARK: - Insert and delete
 
     @Test(arguments: StoreKind.allCases)

@@ -65,6 +65,54 @@ struct SeveralStoresTests {
         return object
     }
 
+    /// One save and its message have objects of both stores in turns, whose keys are the same numbers.
+    @Test(arguments: StoreKind.allCases)
+    func `another context merges what a save has written to both stores`(_ kind: StoreKind) throws {
+        let parts = try Parts(kind)
+        let (writer, reader) = (parts.context(), parts.context())
+        reader.automaticallyMergesChangesFromParent = true
+        func shown(_ context: NSManagedObjectContext) throws -> [String] {
+            try ["Note", "Person"].flatMap { entity in
+                let request = NSFetchRequest<NSManagedObject>(entityName: entity)
+                return try context.fetch(request).map {
+                    "\($0.value(forKey: entity == "Note" ? "text" : "name") ?? "")"
+                }
+                .sorted()
+            }
+        }
+        let written = try writer.performAndWait {
+            let objects = (0..<6).map { number in
+                number % 2 == 0
+                    ? Self.insert("Note", ["text": "\(number)"], writer)
+                    : Self.insert("Person", ["name": "\(number)"], writer)
+            }
+            try writer.save()
+            return UncheckedSendable(objects)
+        }
+        let held = try reader.performAndWait {
+            // They have values, which only a merge renews.
+            let all = try ["Note", "Person"].flatMap { entity in
+                try reader.fetch(NSFetchRequest<NSManagedObject>(entityName: entity))
+            }
+            for object in all { _ = object.value(forKey: object.entity.name == "Note" ? "text" : "name") }
+            return UncheckedSendable(all)
+        }
+        try writer.performAndWait {
+            for (number, object) in written.value.enumerated().reversed() {
+                guard number < 4 else { writer.delete(object); continue }
+                object.setValue("new \(number)", forKey: number % 2 == 0 ? "text" : "name")
+            }
+            try writer.save()
+        }
+        try reader.performAndWait {
+            let values = held.value.filter { !$0.isDeleted && $0.managedObjectContext != nil }.map {
+                "\($0.value(forKey: $0.entity.name == "Note" ? "text" : "name") ?? "")"
+            }
+            expectEqual(values.sorted(), ["new 0", "new 1", "new 2", "new 3"])
+            expectEqual(try shown(reader), ["new 0", "new 2", "new 1", "new 3"])
+        }
+    }
+
     /// A guide with a configuration that lists an entity without its sub-entity, which is Bar.
     private static func guide() throws -> NSManagedObjectModel {
         let model = GuideModel.make()

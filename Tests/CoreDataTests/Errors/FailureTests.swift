@@ -1,5 +1,6 @@
 import CoreData
 import Expectations
+import StrataSQLiteStore
 import TestSupport
 import Testing
 
@@ -106,6 +107,18 @@ struct FailureTests {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         expectEqual(failure { try coordinator.addPersistentStore(type: .sqlite, at: url) }, .environment)
         expectEqual(CoreDataFailure(CocoaError(.persistentStoreTimeout)), .deadline)
+    }
+
+    @Test func `a migration that waits for another one meets a deadline, and one that has no place the environment`()
+        throws
+    {
+        let scratch = try ScratchFolder()
+        let url = scratch.file("store.sqlite")
+        let turn = try MigrationTurn(of: url, timeout: 1)
+        expectEqual(failure { _ = try MigrationTurn(of: url, timeout: 0.01) }, .deadline)
+        withExtendedLifetime(turn) {}
+        let nowhere = scratch.file("missing").appendingPathComponent("store.sqlite")
+        expectEqual(failure { _ = try MigrationTurn(of: nowhere, timeout: 0.01) }, .environment)
     }
 
     @Test func `of errors that are not the framework's nothing is said`() {

@@ -47,6 +47,38 @@ struct LiveResultsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the objects of a snapshot are read with the relationships that the request prefetches`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind)
+        try await save(stack.context("writer")) { context in
+            for number in 0..<3 {
+                let (bar, city) = (Bar(context: context), City(context: context))
+                let tag = TestSupport.Tag(context: context)
+                bar.name = "bar \(number)"
+                city.name = "city \(number)"
+                tag.title = "tag \(number)"
+                bar.city = city
+                bar.tags = [tag]
+            }
+            let venue = Venue(context: context)
+            venue.name = "no bar"
+        }
+        let context = stack.context("reader")
+        context.raisesOnFault = true
+        let request = NSFetchRequest<Bar>(entityName: "Bar")
+        request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+        request.relationshipKeyPathsForPrefetching = ["city", "tags"]
+        var iterator = context.results(for: request).makeAsyncIterator()
+        guard let snapshot = try await iterator.next() else { return expect(false, "there is no snapshot") }
+        stack.coolDown()
+        let names = try await context.perform {
+            try snapshot.objects(in: context).map { "\($0.city?.name ?? "-") \($0.tags.map(\.title))" }
+        }
+        expectEqual(names, (0..<3).map { "city \($0) [Optional(\"tag \($0)\")]" })
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `unsaved changes do not count`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let context = stack.context()

@@ -66,8 +66,8 @@ struct FetchShapeTests {
         ]
     }
 
-    private func stack(_ kind: StoreKind) throws -> Stack {
-        let stack = try Stack(kind)
+    private func stack(_ kind: StoreKind, _ model: NSManagedObjectModel = GuideModel.make()) throws -> Stack {
+        let stack = try Stack(kind, model: model)
         let context = stack.context()
         try context.performAndWait {
             for (index, name) in ["a", "b", "c"].enumerated() {
@@ -139,6 +139,61 @@ struct FetchShapeTests {
                 request.predicate = NSPredicate(format: "distance == %@", argumentArray: [value])
                 let isOne = (value as? Double) == 1 || (value as? Int64) == 1
                 try expectEqual(context.fetch(request).compactMap(\.name), isOne ? ["c"] : [], "\(value)")
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `without an order the first objects in the order of insertion are found, whatever index leads to them`(
+        _ kind: StoreKind
+    ) throws {
+        // In the index the second of the equal objects comes first.
+        let model = GuideModel.make()
+        if let venue = model.entitiesByName["Venue"] {
+            let elements = ["price", "distance"].compactMap { venue.propertiesByName[$0] }
+                .map { NSFetchIndexElementDescription(property: $0, collationType: .binary) }
+            venue.indexes = [NSFetchIndexDescription(name: "byPriceAndDistance", elements: elements)]
+        }
+        let context = try stack(kind, model).context()
+        var random = SeededRandom(seed: 2)
+        let questions = [
+            Question(format: "price == %d", arguments: [1], limit: 1, answer: ["a"]),
+            Question(format: "price == %d", arguments: [1], limit: 2, answer: ["a", "b"]),
+            Question(format: "price == %d", arguments: [1], answer: ["a", "b"]),
+            Question(format: "price == %d", arguments: [1], limit: 1, offset: 1, answer: ["b"]),
+            Question(format: "price == %d", arguments: [1], limit: 1, offset: 2, answer: []),
+            Question(format: "price == %d", arguments: [2], limit: 1, answer: ["c"]),
+            Question(format: "price == %d", arguments: [3], limit: 1, answer: []),
+            Question(format: "price >= %d", arguments: [1], limit: 1, answer: ["a"]),
+            Question(format: "price == %d AND distance <= %f", arguments: [1, 2.0], limit: 1, answer: ["b"]),
+            Question(format: "price == %d AND favorite == NO", arguments: [1], limit: 1, answer: ["a"]),
+            Question(format: "price == %d AND createdAt == nil", arguments: [1], limit: 1, answer: ["b"]),
+            Question(format: "price == %d", arguments: [1], limit: 1, isDeep: false, answer: ["a"]),
+            Question(entity: "Bar", format: "price == %d", arguments: [1], limit: 1, answer: ["b"]),
+            Question(format: "name ==[c] %@", arguments: ["B"], limit: 1, answer: ["b"]),
+        ]
+        try context.performAndWait {
+            for round in 0..<4 {
+                for question in round == 0 ? questions : questions.shuffled(using: &random) {
+                    let request = NSFetchRequest<Venue>(entityName: question.entity)
+                    request.predicate = NSPredicate(format: question.format, argumentArray: question.arguments)
+                    request.fetchLimit = question.limit
+                    request.fetchOffset = question.offset
+                    request.includesSubentities = question.isDeep
+                    let found = try context.fetch(request)
+                    // Without a limit any order would do.
+                    expectEqual(
+                        question.limit == 0 ? found.compactMap(\.name).sorted() : found.compactMap(\.name),
+                        question.answer,
+                        "\(question)"
+                    )
+                    try expectEqual(context.count(for: request), question.answer.count, "\(question)")
+                    let ids = NSFetchRequest<NSManagedObjectID>(entityName: question.entity)
+                    (ids.predicate, ids.resultType) = (request.predicate, .managedObjectIDResultType)
+                    (ids.fetchLimit, ids.fetchOffset) = (question.limit, question.offset)
+                    ids.includesSubentities = question.isDeep
+                    try expectEqual(Set(context.fetch(ids)), Set(found.map(\.objectID)), "\(question)")
+                }
             }
         }
     }

@@ -183,4 +183,18 @@ struct ChangeSequenceTests {
         task.cancel()
         await expectEqual(task.value, ["1", "2"])
     }
+
+    @Test(arguments: [999, 1_000, 1_001, 2_500])
+    func `the last thousand notifications that nobody has taken are kept, and arrive in order`(_ count: Int) async {
+        let name = Notification.Name("LongWait \(UUID())")
+        var notifications = NotificationCenter.default.notifications(named: name).makeAsyncIterator()
+        for number in 0..<count {
+            NotificationCenter.default.post(name: name, object: nil, userInfo: ["number": number])
+        }
+        for number in max(0, count - 1_000)..<count {
+            await expectEqual(notifications.next()?.userInfo?["number"] as? Int, number)
+        }
+        NotificationCenter.default.post(name: name, object: nil, userInfo: ["number": -1])
+        await expectEqual(notifications.next()?.userInfo?["number"] as? Int, -1)
+    }
 }

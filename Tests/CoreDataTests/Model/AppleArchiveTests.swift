@@ -37,6 +37,15 @@ struct AppleArchiveTests {
         for (name, fields) in expected { expectEqual(found[name], fields, "\(name)") }
     }
 
+    @Test(arguments: stores.filter(Fixtures.has))
+    func `each object is of a class that Apple's framework has in such an archive`(_ path: String) throws {
+        let rows = try AppleStores.rows("SELECT Z_CONTENT FROM Z_MODELCACHE", at: Fixtures.url(path))
+        let theirs = try require(rows.first?.first as? Data)
+        let ours = try require(try NSManagedObjectModel(cachedModelData: theirs).cachedModelData())
+        let (expected, found) = (try Self.classes(in: theirs), try Self.classes(in: ours))
+        expect(found.count > 5 && found.isSubset(of: expected), "\(found.subtracting(expected))")
+    }
+
     @Test func `an attribute's flags say whether its values may lie in files, and whether its history keeps them`()
         throws
     {
@@ -68,6 +77,12 @@ struct AppleArchiveTests {
             )
         }
         return found
+    }
+
+    /// The names of the classes in an archive.
+    private static func classes(in packed: Data) throws -> Set<String> {
+        let archive = try KeyedArchive(try Inflate.inflate(packed, limit: 1 << 24))
+        return Set((1..<archive.count).compactMap { archive.object($0).flatMap { text(of: $0, "$classname") } })
     }
 
     private static func text(of object: KeyedArchive.Object, _ field: String) -> String? {

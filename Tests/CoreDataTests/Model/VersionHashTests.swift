@@ -49,6 +49,42 @@ struct VersionHashTests {
         expect(hex(SHA2.sha512(Data(repeating: 0x61, count: 200))).hasPrefix("4b11459c33f52a22ee8236782714c150"))
     }
 
+    /// A model with an attribute that is derived from a text by a function.
+    private static func derivedModel() -> NSManagedObjectModel {
+        let derived = NSDerivedAttributeDescription()
+        (derived.name, derived.type, derived.isOptional) = ("low", .string, true)
+        derived.derivationExpression = NSExpression(format: "lowercase:(name)")
+        let entity = GuideModel.entity("Note", NSManagedObject.self)
+        entity.properties = [GuideModel.attribute("name", .string), derived]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        return model
+    }
+
+    @Test
+    func `a derivation by a function has the same hash in code, in a file, and in the model's copy in a store`() throws
+    {
+        let model = Self.derivedModel()
+        let hash = try require(model.entitiesByName["Note"]?.propertiesByName["low"]?.versionHash)
+        expectEqual(hash, SHA2.sha256(Data("lowercase:(name)".utf8)), "as in a file")
+        let copy = try NSManagedObjectModel(cachedModelData: require(model.cachedModelData()))
+        expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
+    }
+
+    @Test
+    func `a store with the former hash of a derivation by a function is still one of its model`() throws {
+        let model = Self.derivedModel()
+        let entity = try require(model.entitiesByName["Note"])
+        let former = try require(VersionHash.formerHash(of: entity))
+        expect(former != entity.versionHash)
+        expectEqual(model.hashesByPresentRule(of: ["Note": former]), ["Note": entity.versionHash])
+        let stack = try Stack(.memory, model: model)
+        let store = try require(stack.coordinator.persistentStores.first)
+        var metadata = stack.coordinator.metadata(for: store)
+        metadata[NSStoreModelVersionHashesKey] = ["Note": former]
+        expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+    }
+
     @Test
     func `several uniqueness constraints count in the order of their texts, as in a store that Apple's framework made`()
         throws

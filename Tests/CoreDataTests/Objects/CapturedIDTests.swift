@@ -103,6 +103,51 @@ struct CapturedIDTests {
         }
     }
 
+    /// The ways in which a program gives up a new object.
+    enum End: CaseIterable {
+        case rollback, deletion, deletionAndSave, reset, context
+    }
+
+    @Test(arguments: StoreKind.allCases, End.allCases)
+    func `the process keeps no ID of a new object that is given up, though its URI was asked for`(
+        _ kind: StoreKind,
+        _ end: End
+    ) throws {
+        let stack = try Stack(kind)
+        weak var id: NSManagedObjectID?
+        let uris = try { () throws -> [URL] in
+            let context = stack.context()
+            return try context.performAndWait { () throws -> [URL] in
+                let (city, kept) = (City(context: context), City(context: context))
+                (city.name, kept.name) = ("Porto", "Braga")
+                id = city.objectID
+                let uris = [city, kept].map { $0.objectID.uriRepresentation() }
+                switch end {
+                case .rollback: context.rollback()
+                case .deletion: context.delete(city)
+                case .deletionAndSave:
+                    context.delete(city)
+                    try context.save()
+                    // That of an object which was saved leads on.
+                    expect(stack.coordinator.managedObjectID(forURIRepresentation: uris[1])?.latest == kept.objectID)
+                case .reset: context.reset()
+                case .context: break
+                }
+                return uris
+            }
+        }()
+        // Tables of IDs look for released ones when they have grown.
+        let other = stack.context()
+        for _ in 0..<50 where id != nil {
+            other.performAndWait {
+                for _ in 0..<5_000 { _ = City(context: other).objectID }
+                other.rollback()
+            }
+        }
+        expect(id == nil)
+        expect(stack.coordinator.managedObjectID(forURIRepresentation: uris[0]) == nil)
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `changes reported by captured IDs are merged`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

@@ -207,6 +207,24 @@ struct KeyValueTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `announced changes of an ordered relationship are saved`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in venue.photos = [Photo(context: context)] }
+        try stack.change(id, Venue.self) { venue, context in
+            let photos = NSMutableOrderedSet(orderedSet: venue.primitiveValue(forKey: "photos") as? NSOrderedSet ?? [])
+            venue.willChange(.insertion, valuesAt: IndexSet(integer: 0), forKey: "photos")
+            expect(venue.isUpdated)
+            let photo = Photo(context: context)
+            photo.title = "first"
+            photos.insert(photo, at: 0)
+            venue.setPrimitiveValue(photos, forKey: "photos")
+            venue.didChange(.insertion, valuesAt: IndexSet(integer: 0), forKey: "photos")
+        }
+        try expectEqual(stack.read(id, Venue.self) { $0.photos.map(\.title) }, ["first", nil])
+        expectEqual([.setting, .insertion, .removal, .replacement].map(\NSKeyValueChange.rawValue), [1, 2, 3, 4])
+    }
+
     @Test
     func `an override may answer for keys that the entity lacks`() throws {
         let entity = GuideModel.entity("Flexible", Flexible.self)

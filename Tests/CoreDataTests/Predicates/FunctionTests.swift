@@ -58,6 +58,28 @@ struct FunctionTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `length is a key of texts, also of related objects, of constants and of unsaved values`(_ kind: StoreKind)
+        throws
+    {
+        let context = try context(kind)
+        try expectEqual(names(context, "nick.length == 9"), ["lonely"])
+        try expectEqual(names(context, "nick.length == length(nick) AND nick.length > 8"), ["lonely"])
+        try expectEqual(names(context, "name.length BETWEEN {6, 7} AND 'abc'.length == 3"), ["lonely", "popular"])
+        try expectEqual(names(context, "nick.length == nil AND name.length == 7"), ["popular"])
+        try expectEqual(names(context, "ANY friends.name.length == 16 AND name.length == 7"), ["popular"])
+        try expectEqual(names(context, "SUBQUERY(friends, $f, $f.name.length == 8).@count == 4"), ["popular"])
+        context.performAndWait { _ = person(context, "four") }
+        try expectEqual(names(context, "name.length == 4"), ["four"])
+        try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            request.sortDescriptors = [NSSortDescriptor(key: "name.length", ascending: true)]
+            expectThrows(CocoaError.self) { try context.fetch(request) }
+            let four = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first { $0.isInserted }
+            expectEqual(four?.value(forKeyPath: "name.length") as? Int, 4)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `median and standard deviation of related objects`(_ kind: StoreKind) throws {
         let context = try context(kind)
         try expectEqual(names(context, "median(friends.small) == 3"), ["popular"])

@@ -100,6 +100,26 @@ struct RequestTypeTests {
             try expect(context.fetch(untyped) as? [Venue] != nil)
         }
     }
+
+    /// A text of a property says why a fetch cannot be sorted by it.
+    @Test(arguments: StoreKind.allCases)
+    func `a sort by what has no single value of an object is refused with the reason`(_ kind: StoreKind) throws {
+        let context = try stack(kind).context()
+        context.performAndWait {
+            for (key, reason) in [
+                ("tags.title", "A to-many key is not allowed where one value is needed"),
+                ("city.venues.name", "A to-many key is not allowed where one value is needed"),
+                ("tags.@count", "A fetch cannot be sorted by what a to-many key leads to."),
+                ("name.length", "A fetch is sorted by attributes, not by what is computed from them."),
+            ] {
+                let request = NSFetchRequest<Venue>(entityName: "Venue")
+                request.sortDescriptors = [NSSortDescriptor(key: key, ascending: true)]
+                let error = expectThrows(CocoaError.self) { try context.fetch(request) }
+                let text = error?.localizedDescription ?? ""
+                expect(text.contains(reason), "\(key): \(text)")
+            }
+        }
+    }
 }
 
 private final class WithoutModel: NSManagedObject {}

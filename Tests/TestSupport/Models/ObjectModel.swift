@@ -160,6 +160,7 @@ package class Sample: NSManagedObject {
     @Managed("decimal") package var optionalDecimal: Decimal?
     @Managed("url") package var optionalURL: URL?
     @Managed("mood") package var optionalMood: Mood?
+    @Managed("colour") package var firmColour: Colour
 }
 
 @ManagedObject

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// Workers are killed, stalled and stopped, their clocks jump, and a server loses its sessions or crashes. No job may be lost,
 /// no effect may happen twice, and no job may be there without the save that causes it. Jobs with a key run in their order,
-/// and no more of them at once than the key's limit. No job runs while the lease of another worker holds.
+/// and no more of them at once than the key's limit. No more jobs of a queue run at once than its limit. No job runs while the lease of another worker holds.
 enum Jobs: Scenario {
     static let name = "jobs"
     static let summary = "processes run jobs, are killed and stalled, and clocks jump: none is lost, none is done twice"
@@ -18,6 +18,10 @@ enum Jobs: Scenario {
     static let processes = Knob("workers", 3, "processes that run jobs")
     static let lease = Knob("lease", 1_000, "milliseconds after which another worker takes a job over")
     static let knobs = [processes, lease]
+    /// The most jobs of the queue of lanes that run at once; each worker has three places for it.
+    static let laneLimit = 4
+    /// A sabotage: the queue of lanes has no limit.
+    static let noLimit = "no-limit"
     /// A sabotage: the leases of running jobs are ended while their workers live.
     static let thief = "thief"
     /// A sabotage: a worker ends a job though another one has taken it.
@@ -26,7 +30,7 @@ enum Jobs: Scenario {
         [
             Sabotage(JobsHandler.splitCompletion, "effects, not"), Sabotage(JobsProducer.ownSave, "though its save"),
             Sabotage(JobsProducer.notUnique, "have the unique key"), Sabotage(JobsProducer.noKey, "run at once"),
-            Sabotage(thief, "while the lease of"),
+            Sabotage(thief, "while the lease of"), Sabotage(noLimit, "of the queue lanes run at once"),
         ] + Sabotage.ofGuard(noCheck, "effects, not")
         + Sabotage.ofGuard(noCheck, "effects, not", store: .postgresql)
 
@@ -56,7 +60,7 @@ enum Jobs: Scenario {
             options: storeOptions
         )
         let all = (0..<producers).map { JobsProducer(run, stack, $0) }
-        try fill(stack, all.flatMap(\.lanes))
+        try fill(stack, all.flatMap(\.lanes), limit: run.isSabotaged(noLimit) ? nil : laneLimit)
         let crew = try JobsCrew(run, server)
         defer { crew.killAll() }
         let waiting = Atomic(0)
@@ -90,11 +94,12 @@ enum Jobs: Scenario {
         try run.audit(model: model)
     }
 
-    private static func fill(_ stack: NSPersistentStoreCoordinator, _ lanes: [String]) throws {
+    private static func fill(_ stack: NSPersistentStoreCoordinator, _ lanes: [String], limit: Int?) throws {
         let context = stack.context()
         try context.performAndWait {
             for number in 0..<3 { Till(context: context).number = Int64(number) }
             for key in lanes { Lane(context: context).key = key }
+            try context.limitJobs(in: "lanes", to: limit)
             try context.save()
         }
     }

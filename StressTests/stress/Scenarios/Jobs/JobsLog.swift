@@ -85,7 +85,7 @@ struct JobsLog {
 
     // MARK: - Judging
 
-    /// Finds runs of a job while another worker's lease on it held, and more runs of a key at once than its limit.
+    /// Finds runs of a job while another worker's lease on it held, and more runs of a key or a queue at once than its limit.
     func judge(_ run: Run) {
         for (serial, runs) in Dictionary(grouping: runs, by: \.serial) {
             let inOrder = runs.sorted { $0.begin < $1.begin }
@@ -98,12 +98,19 @@ struct JobsLog {
             }
             run.count("taken-over", inOrder.count { $0.end == nil })
         }
-        for (key, runs) in Dictionary(grouping: runs.filter { $0.key != nil }, by: \.key) {
-            for one in runs {
-                let serials = Set(runs.filter { $0.begin <= one.begin && one.begin < $0.heldUntil }.map(\.serial))
-                guard serials.count > one.limit else { continue }
-                run.find("\(serials.count) jobs of key \(key ?? "") run at once: \(serials.sorted())")
-            }
+        // The jobs with a key are those of the queue of lanes.
+        let keyed = runs.filter { $0.key != nil }
+        for (key, runs) in Dictionary(grouping: keyed, by: \.key) {
+            judge(run, runs, "of key \(key ?? "")", limit: \.limit)
+        }
+        judge(run, keyed, "of the queue lanes") { _ in Jobs.laneLimit }
+    }
+
+    private func judge(_ run: Run, _ runs: [Record], _ what: String, limit: (Record) -> Int) {
+        for one in runs {
+            let serials = Set(runs.filter { $0.begin <= one.begin && one.begin < $0.heldUntil }.map(\.serial))
+            guard serials.count > limit(one) else { continue }
+            run.find("\(serials.count) jobs \(what) run at once: \(serials.sorted())")
         }
     }
 }

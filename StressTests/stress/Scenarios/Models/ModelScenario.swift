@@ -20,7 +20,10 @@ enum ModelScenario: Scenario {
     static let wharfs = Knob("wharfs", 4, "places that the objects of all workers share")
     static let knobs = [wharfs]
     static let sabotages =
-        [Sabotage("kept-model", "still alive"), Sabotage("stray-write", "shows")]
+        [
+            Sabotage("kept-model", "still alive"), Sabotage("stray-write", "shows"),
+            Sabotage("leak", "resident memory"), Sabotage("silent", "was not called"),
+        ]
         + Sabotage.ofGuard("no-merge", "after a save of")
 
     static func run(_ run: Run) throws {
@@ -28,12 +31,18 @@ enum ModelScenario: Scenario {
         let container = try open(run)
         try fill(run, ModelContext(container))
         let fleets = Locked<[Int: BargeValues]>([:])
-        run.race(run.options.contexts) { worker in
+        let memory = Locked<[Int]>([])
+        run.race(run.options.contexts + 1) { worker in
+            guard worker.number < run.options.contexts else {
+                let samples = ModelMemory.watch(worker)
+                return memory.withLock { $0 = samples }
+            }
             let end =
                 worker.number % 2 == 0
                 ? try Shipper(worker, container, board).work() : try ShippingActor.work(worker, container, board)
             fleets.withLock { $0.merge(end) { own, _ in own } }
         }
+        ModelMemory.judge(run, memory.withLock { $0 })
         try settle(run, ModelContext(container), fleets.withLock { $0 }, board)
     }
 

@@ -1,5 +1,7 @@
 import CoreData
 import Foundation
+import Observation
+import StrataLocks
 import SwiftData
 
 /// A worker with a context, and the plain list of what the context must show.
@@ -20,6 +22,8 @@ final class Shipper {
     private var nextCode: Int
     /// The objects that a sabotage keeps alive.
     private var kept: [Barge] = []
+    /// The memory that a sabotage leaks.
+    private var leaked: [[UInt8]] = []
 
     init(_ worker: Worker, _ container: ModelContainer, _ board: Board, _ context: ModelContext? = nil) throws {
         (self.worker, self.container, self.board) = (worker, container, board)
@@ -56,7 +60,8 @@ final class Shipper {
     }
 
     private func step() throws {
-        switch worker.stream.index([12, 10, 24, 6, 6, 12, 6, 6, 6, 12]) {
+        if worker.run.isSabotaged("leak") { leaked.append([UInt8](repeating: 1, count: 1 << 18)) }
+        switch worker.stream.index([12, 10, 24, 6, 6, 12, 6, 6, 6, 12, 8]) {
         case 0: make()
         case 1: insert()
         case 2: change()
@@ -66,6 +71,7 @@ final class Shipper {
         case 6: try rollBack()
         case 7: try undo()
         case 8: changeDetached()
+        case 9: observe()
         default: readBeacons()
         }
     }
@@ -100,6 +106,30 @@ final class Shipper {
         entry.values.wharf = wharfs[number]?.number
         fleet[code] = entry
         check(entry, "after a change")
+    }
+
+    /// The calls of an observer.
+    private final class Calls: Sendable {
+        private let count = Locked(0)
+        var isCalled: Bool { count.withLock { $0 > 0 } }
+        func note() { count.withLock { $0 += 1 } }
+    }
+
+    /// Observes a model and the one that it leads to, and changes it.
+    private func observe() {
+        worker.beat("observing a model")
+        guard let code = any(of: fleet), var entry = fleet[code] else { return }
+        let calls = Calls()
+        withObservationTracking {
+            _ = entry.barge.level
+            _ = entry.barge.wharf?.number
+        } onChange: {
+            calls.note()
+        }
+        if !worker.run.isSabotaged("silent") { changeValues(&entry) }
+        fleet[code] = entry
+        if !calls.isCalled { find("the observer of \(code) was not called") }
+        check(entry, "after a change that was observed")
     }
 
     private func changeDetached() {
