@@ -32,7 +32,8 @@ faults=0
 for page in *.md; do
     while read -r link; do
         [ -e "$link" ] || { echo "Docs/$page links to $link, which is not there." >&2; faults=1; }
-    done < <(grep -oE '\]\([^)#:]+' "$page" | sed 's/^](//')
+    # A link with a scheme leads out of the repository.
+    done < <(grep -oE '\]\([^)#:]+[)#]' "$page" | sed -e 's/^](//' -e 's/.$//')
     # [Text](Page.md) and [Text](Page.md#part) become links of DocC; what lies beside Docs/ becomes plain text, and so do parts of
     # the page itself. The marks of generated parts are for scripts only.
     sed -E -e 's/\[[^]]*\]\(([A-Z][A-Za-z0-9]*)\.md(#[^)]*)?\)/<doc:\/CoreData\/\1>/g' \
