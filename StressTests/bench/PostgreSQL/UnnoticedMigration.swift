@@ -248,7 +248,8 @@ struct UnnoticedMigration {
     }
 
     private static func text(_ durations: [Double]) -> String {
-        let figures = [part(0.5, of: durations), part(0.99, of: durations), durations.last ?? .nan]
+        guard let longest = durations.last else { return "no save" }
+        let figures = [part(0.5, of: durations), part(0.99, of: durations), longest]
         return figures.map { String(format: "%.2f", $0) }.joined(separator: ", ") + " (\(durations.count) saves)"
     }
 }
