@@ -33,7 +33,10 @@ public struct RepeatedReads: Sendable, CustomStringConvertible {
     ///
     /// One fetch with `IN`, in place of `==`, would find the same objects.
     public let comparedKeyPaths: [String]
-    /// The file and the line of the program that made the last read; `nil` in a release build, and if it is not known.
+    /// The file and the line of the program that made the last read, such as `VenueList.swift:12`; `nil` if it is not known.
+    ///
+    /// It is known on Linux, unless the program was built or stripped without debug information. Swift's package manager
+    /// adds it to debug and release builds.
     public let place: String?
     /// The function of the program that made the last read, such as `VenueList.show`; `nil` if it is not known.
     ///
@@ -99,7 +102,6 @@ public enum RepeatedReadLog {
         var threshold = ReadWatching.initialThreshold
         var interval = ReadWatching.usualInterval
         var handler: (@Sendable (RepeatedReads) -> Void)?
-        var looksUpPlaces = ProcessInfo.processInfo.environment[ReadWatching.variable] != nil
         /// The lines that were written, so that each is written once.
         var written: Set<Int> = []
 
@@ -107,9 +109,6 @@ public enum RepeatedReadLog {
         func apply() { ReadWatching.interval.store(threshold == nil ? 0 : interval, ordering: .relaxed) }
     }
 
-    /// The line after the first one of a process, if this build could name places.
-    private static let advice =
-        "CoreData: \(ReadWatching.variable)=10 in the environment adds the file and the line to reports of repeated reads."
     /// The most lines that are written in one process.
     private static let lineLimit = 1000
     private static let settings = Locked(Settings())
@@ -141,16 +140,6 @@ public enum RepeatedReadLog {
         }
     }
 
-    /// Whether entries have the file and the line of the read, in a debug build on Linux.
-    ///
-    /// Default: whether `STRATA_REPEATED_READS` is in the environment. If it is not, then a line after the first report
-    /// says how to get places. A place is looked up once, on the thread that
-    /// reads. That takes seconds in a large program, because its symbols are read.
-    public static var looksUpPlaces: Bool {
-        get { settings.withLock { $0.looksUpPlaces } }
-        set { settings.withLock { $0.looksUpPlaces = newValue } }
-    }
-
     /// The function that receives the entries of the log.
     ///
     /// It is called on the thread that reads, inside the scope of the context, in the middle of the read. So return
@@ -177,17 +166,12 @@ public enum RepeatedReadLog {
         hasher.combine(name)
         hasher.combine(calls)
         let place = hasher.finalize()
-        let (handler, isNew, isFirst) = settings.withLock { settings in
-            guard settings.handler == nil, settings.written.count < lineLimit else {
-                return (settings.handler, false, false)
-            }
-            let isFirst = settings.written.isEmpty
-            return (nil, settings.written.insert(place).inserted, isFirst)
+        let (handler, isNew) = settings.withLock { settings in
+            guard settings.handler == nil, settings.written.count < lineLimit else { return (settings.handler, false) }
+            return (nil, settings.written.insert(place).inserted)
         }
         guard handler != nil || isNew else { return }
-        let looksUpPlaces = looksUpPlaces
-        let caller = (looksUpPlaces ? PlaceOfCall.text(of: calls) : nil, FunctionOfCall.name(of: calls))
-        SlowLog(handler: handler).report(entry(caller.0, caller.1))
-        if isFirst, !looksUpPlaces, PlaceOfCall.isSupported { SlowLog<String>().report(advice) }
+        let caller = PlaceOfCall(of: calls)
+        SlowLog(handler: handler).report(entry(caller.line, caller.function))
     }
 }

@@ -43,6 +43,8 @@
     package static var sweptIDs: Int { size(4096, small: 2) }
     /// The fewest objects that a context looks through, instead of looking each one up.
     package static var searchedObjects: Int { size(1024, small: 2) }
+    /// The most rows that are read at once in place of outdated ones.
+    package static var renewedRows: Int { size(256, small: 2) }
     /// The fewest unsaved objects among which a context finds those with a value by an index, instead of looking at each.
     package static var indexedChanges: Int { size(32, small: 1) }
     /// The model objects of to-one relationships that a context of SwiftData keeps for the next reads.

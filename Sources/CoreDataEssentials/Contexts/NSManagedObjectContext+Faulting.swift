@@ -57,6 +57,9 @@ extension NSManagedObjectContext {
         }
         guard object.key > 0, let store = storeToRead(at: object.storeIndex) else { return nil }
         if let row = object.heldRow, isNewest(row, storeIndex: object.storeIndex) { return object.current }
+        if stalenessInterval < 0, object.heldRow != nil || object.flags.contains(.lostRow) {
+            return try renewedRow(of: object, in: store)
+        }
         return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
     }
 
@@ -219,7 +222,9 @@ extension NSManagedObjectContext {
             // that hold them, and the faults of this fetch, look into the cache.
             guard identityMap.storedCount <= max(WorkSize.searchedObjects, count * 4) else { return }
             forEachRegistered { object in
-                if object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) { object.current = nil }
+                guard object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) else { return }
+                if object.heldRow != nil { object.flags.insert(.lostRow) }
+                object.current = nil
             }
         }
         rowsInAdvance.recordPrefetch(Prefetch(store, commits), storeIndex: storeIndex)

@@ -59,6 +59,9 @@ struct ObjectFlags: OptionSet {
     /// Whatever changes the object's values afterwards calls ``NSManagedObject/outdateInIndex()``.
     static let indexed = ObjectFlags(rawValue: 1 << 24)
 
+    /// A fetch has brought the row of the fault, and the context has dropped it since, because it may be outdated.
+    static let lostRow = ObjectFlags(rawValue: 1 << 25)
+
     /// The initial flags of a fault of a stored row.
     static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
 

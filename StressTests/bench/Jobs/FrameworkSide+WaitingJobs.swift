@@ -13,10 +13,15 @@ extension FrameworkSide {
 
     /// Jobs of a store that one worker takes one by one, while many others wait.
     ///
-    /// Most of them wait for the worker. Each tenth waits for a time that is far away.
+    /// Most of them wait for the worker. Each tenth waits for a time that is far away. The queue has a limit, so each claim
+    /// counts the jobs that run.
     static func takeJobs(at store: URL, waiting: Int) throws -> Sample {
         let container = try QueueStore.open(at: store)
         let context = container.newBackgroundContext()
+        try context.performAndWait {
+            try context.limitJobs(in: "default", to: 4)
+            try context.save()
+        }
         let last = Int64(waiting + Scale.takenJobs)
         for start in stride(from: 1, through: last, by: 10_000) {
             try context.performAndWait {

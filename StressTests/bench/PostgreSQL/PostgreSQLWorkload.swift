@@ -41,7 +41,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .jobQueue: "the same by four processes"
         case .jobQueueOfMany: "the same by 16 processes"
         case .jobQueueOneByOne: "P13 with a save for each job on both sides"
-        case .jobAmongMany: "200 jobs done one by one, while as many as rows wait; against 1,000"
+        case .jobAmongMany: "200 jobs of a limited queue done one by one, while as many as rows wait; against 1,000"
         case .changeLocked: "1,000 times: lock one row, change it and save, in a transaction each"
         case .migration: "8 threads save while a table gets another type, an index and an attribute"
         case .manyWriters: "32 threads of 4 processes, saves of 10 insertions, a history; ratio of the saves"

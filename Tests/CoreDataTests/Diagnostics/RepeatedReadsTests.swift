@@ -252,17 +252,6 @@ enum SparingProgram: String, CaseIterable, Sendable {
     }
 }
 
-/// Whether places in the program are looked up.
-enum PlaceSupport {
-    static var isThere: Bool {
-        #if DEBUG && os(Linux)
-        true
-        #else
-        false
-        #endif
-    }
-}
-
 @Suite("Repeated reads")
 struct RepeatedReadsTests {
     init() { SeenReads.start() }
@@ -322,40 +311,30 @@ struct RepeatedReadsTests {
             for venue in venues { _ = venue.name }
         }
         expectEqual(SeenReads.of(name).map(\.description), [])
-        // A block without the fetch could fetch them again.
+        // Nor are those of a block without the fetch: the context reads their rows together.
         let later = stack.context(name)
         let held = try later.performAndWait { try later.fetch(twelve()) }
         try change()
         later.performAndWait { for venue in held { _ = venue.name } }
-        if kind == .sqlite { expectEqual(SeenReads.of(name).map(\.entity), ["Venue"]) }
-    }
-
-    // The setting holds for the process, and a look-up reads which files are mapped, which may change while other tests
-    // run. So this runs in a separate process.
-    @Test(.enabled(if: PlaceSupport.isThere))
-    func `the entry has the file and the line of the read in a debug build`() async {
-        await #expect(processExitsWith: .success) {
-            SeenReads.start()
-            RepeatedReadLog.looksUpPlaces = true
-            for kind in StoreKind.allCases {
-                let stack = try guide(kind)
-                let name = UUID().uuidString
-                try RepeatingProgram.keyPath.run(stack, name)
-                let place = try require(try require(SeenReads.of(name).first).place)
-                expect(place.hasPrefix("RepeatedReadsTests.swift:"))
-            }
-        }
+        expectEqual(SeenReads.of(name).map(\.description), [])
     }
 
     #if os(Linux)
     @Test(arguments: StoreKind.allCases, [RepeatingProgram.toOne, .toMany, .keyPath])
-    func `the entry names the function of the program that reads`(kind: StoreKind, program: RepeatingProgram) throws {
+    func `the entry names the function, the file and the line of the program that reads`(
+        kind: StoreKind,
+        program: RepeatingProgram
+    ) throws {
         let stack = try guide(kind)
         let name = UUID().uuidString
         try program.run(stack, name)
         let report = try require(SeenReads.of(name).first)
         expectEqual(report.function, "RepeatingProgram.run")
-        expect(report.description.contains(" in RepeatingProgram.run"), "\(report)")
+        let line = try require(report.place?.split(separator: ":").last.flatMap { Int($0) })
+        let text = try String(contentsOfFile: #filePath, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+        let read = [RepeatingProgram.toOne: "venue.city?.name", .toMany: "venue.tags.count", .keyPath: "city.name"]
+        try expect(text[line - 1].contains(require(read[program])), "\(report)")
+        expect(report.description.contains(" at RepeatedReadsTests.swift:\(line) in RepeatingProgram.run"), "\(report)")
     }
     #endif
 

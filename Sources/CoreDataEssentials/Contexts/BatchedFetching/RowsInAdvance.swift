@@ -10,6 +10,8 @@ struct RowsInAdvance {
     private(set) var prefetches: [Prefetch] = []
     /// The latest fetches whose faults get their rows batch by batch.
     private(set) var batchedFetches: [BatchedFetch] = []
+    /// How many outdated rows are read again at once.
+    var renewal = RowRenewal()
     /// The members that the root of a tree is about to hand down to a child.
     var foreseen: ForeseenMembers?
 
