@@ -107,8 +107,8 @@ package final class BlockReads: ReadWatch {
                 fetches.append(Fetch(root: read.root, entity: read.entity, predicate: read.predicate))
             }
             look(atFetch: read, threshold)
-        case .row where read.renewsRow && fetches.contains(where: { $0.root == read.root }):
-            // A fetch of this block has brought the row, and others have committed since. No other fetch could prevent that.
+        case .row where read.renewsRow:
+            // A fetch has brought the row, and others have committed since. No other fetch could prevent that.
             return
         case .row, .members:
             // Without an access to a property the context reads for a merge or a refresh, or the program looks for one

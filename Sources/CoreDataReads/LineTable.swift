@@ -35,7 +35,9 @@ struct LineTable {
         while place < bytes.upperBound, let next = memchr(start + place, 9, bytes.upperBound - place) {
             place = UnsafeRawPointer(next) - start
             defer { place += 1 }
-            guard start.load(fromByteOffset: place - 1, as: UInt8.self) == 0, file.number(UInt8.self, at: place + 1) == 2 else {
+            guard start.load(fromByteOffset: place - 1, as: UInt8.self) == 0,
+                file.number(UInt8.self, at: place + 1) == 2
+            else {
                 continue
             }
             let begin = UInt64(truncatingIfNeeded: file.number(UInt64.self, at: place + 2))

@@ -32,7 +32,8 @@ struct PlaceOfCall: Sendable {
             return
         }
         ProgramFile.read { file in
-            guard let (name, address) = FunctionTable(file).innermost(of: calls.compactMap(file.address(ofCall:))) else {
+            guard let (name, address) = FunctionTable(file).innermost(of: calls.compactMap(file.address(ofCall:)))
+            else {
                 return
             }
             function = name

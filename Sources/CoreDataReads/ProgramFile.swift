@@ -56,9 +56,10 @@ struct ProgramFile {
         return base.map { ($0, ranges) }
     }
 
-    /// The place of a call in the file; `nil` if the call was not made by the code of the program's file.
+    /// The place of a call in the file.
     ///
     /// - Parameter call: The return address. The address before it is that of the call, also where a function ends with it.
+    /// - Returns: `nil` if the call was not made by the code of the program's file.
     func address(ofCall call: UInt) -> UInt64? {
         let call = call &- 1
         guard code.contains(where: { $0.contains(call) }) else { return nil }

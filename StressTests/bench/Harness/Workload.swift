@@ -69,7 +69,8 @@ enum Workload: String, CaseIterable {
         case .jobQueue: "the same by four processes"
         case .jobQueueOfMany: "the same by 16 processes"
         case .jobQueueOneByOne: "W20 with a save for each job on both sides"
-        case .jobAmongMany: "200 jobs of a limited queue taken and done one by one, while as many as rows wait; against 1,000 that wait"
+        case .jobAmongMany:
+            "200 jobs of a limited queue taken and done one by one, while as many as rows wait; against 1,000 that wait"
         case .migrateInPlace: "a migration that adds an attribute and an entity"
         case .migrateInFront: "the same, and the new entity comes first, so that all rows get another number"
         case .migrateByCopy: "a migration that renames, removes and retypes attributes of all rows"

@@ -331,7 +331,10 @@ struct RepeatedReadsTests {
         let report = try require(SeenReads.of(name).first)
         expectEqual(report.function, "RepeatingProgram.run")
         let line = try require(report.place?.split(separator: ":").last.flatMap { Int($0) })
-        let text = try String(contentsOfFile: #filePath, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+        let text = try String(contentsOfFile: #filePath, encoding: .utf8).split(
+            separator: "\n",
+            omittingEmptySubsequences: false
+        )
         let read = [RepeatingProgram.toOne: "venue.city?.name", .toMany: "venue.tags.count", .keyPath: "city.name"]
         try expect(text[line - 1].contains(require(read[program])), "\(report)")
         expect(report.description.contains(" at RepeatedReadsTests.swift:\(line) in RepeatingProgram.run"), "\(report)")

@@ -11,9 +11,10 @@ struct RowRenewal {
     private var commits = UInt64.max
     private var portion = 1
 
-    /// The number of rows of the next read.
+    /// Decides how many rows the next read brings.
     ///
     /// - Parameter commits: The commits that the store has seen by now.
+    /// - Returns: The number of rows.
     mutating func next(at commits: UInt64) -> Int {
         portion = commits == self.commits ? min(portion * 2, WorkSize.renewedRows) : max(portion / 2, 1)
         self.commits = commits
