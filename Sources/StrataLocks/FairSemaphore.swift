@@ -1,7 +1,7 @@
 /// A number of permits, given out strictly in the order of asking, with a deadline for the wait.
 ///
 /// Any thread may call any method. A permit that is returned goes directly to the thread that has waited longest, so no
-/// thread can overtake the queue or starve.
+/// thread can starve, and none can overtake the queue except one that asks to.
 package final class FairSemaphore: Sendable {
     package enum Outcome {
         case acquired(waited: Double)
@@ -21,7 +21,12 @@ package final class FairSemaphore: Sendable {
     }
 
     /// Takes a permit, and waits up to `timeout` seconds for it.
-    package func acquire(timeout: Double, cancellation: Cancellation? = nil) -> Outcome {
+    ///
+    /// - Parameters:
+    ///   - timeout: The most seconds to wait.
+    ///   - cancellation: Ends the wait.
+    ///   - goesFirst: Whether to overtake all threads that wait. It is for one caller that seldom asks.
+    package func acquire(timeout: Double, cancellation: Cancellation? = nil, goesFirst: Bool = false) -> Outcome {
         let (isAcquired, waiter): (Bool, Waiter?) = state.withLock { state in
             if state.permits > 0 {
                 state.permits -= 1
@@ -30,7 +35,7 @@ package final class FairSemaphore: Sendable {
             // A caller without a time-out does not enter the queue.
             guard timeout > 0 else { return (false, nil) }
             let waiter = Waiter()
-            state.waiters.append(waiter)
+            state.waiters.insert(waiter, at: goesFirst ? 0 : state.waiters.count)
             return (false, waiter)
         }
         guard let waiter else { return isAcquired ? .acquired(waited: 0) : .timedOut(waited: 0) }

@@ -32,7 +32,7 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable public static var batchAnnouncing: Self { passed("batch.announcing") }
     /// The row of a fault is read, and the row cache does not have it.
     @inlinable public static var faultRead: Self { passed("fault.read") }
-    /// A commit is about to copy the log into the file.
+    /// The log is about to be copied into the file, by a commit or beside others.
     @inlinable public static var checkpointBegan: Self { passed("checkpoint.began") }
     /// The log is copied into the file.
     @inlinable public static var checkpointEnded: Self { passed("checkpoint.ended") }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// How much work is done at a time, and how much is kept: portions, windows, sweeps and caches.
 ///
 /// No answer depends on one of these numbers. They only weigh time against memory, so most tests have far less data than
@@ -70,6 +72,37 @@
     package static var copiedRows: Int { size(5000, small: 3) }
     /// The ranges of transactions that a connection to SQLite knows as its own.
     package static var ownRanges: Int { size(4096, small: 2) }
+
+    /// The pages by which the log of a SQLite file grows before they are copied into the file.
+    package static var copiedPages: Int32 {
+        #if FaultPoints
+        let chosen = chosenPages.load(ordering: .relaxed)
+        if chosen > 0 { return chosen }
+        #endif
+        return size(1000, small: 8)
+    }
+    /// The pages of such a log from which on writers wait for copies, and copies for readers.
+    package static var waitingPages: Int32 {
+        #if FaultPoints
+        let chosen = chosenPages.load(ordering: .relaxed)
+        if chosen > 0 { return 8 * chosen }
+        #endif
+        return size(8000, small: 1000)
+    }
+
+    #if FaultPoints
+    private static let chosenPages = Atomic<Int32>(0)
+    #endif
+
+    /// Makes ``copiedPages`` another number for files that are opened from now on, and ``waitingPages`` in proportion; 0
+    /// sets them back.
+    ///
+    /// It does so only in builds with the package trait `FaultPoints`, whose programs have little time for each file.
+    package static func copyLogs(after pages: Int32) {
+        #if FaultPoints
+        chosenPages.store(pages, ordering: .relaxed)
+        #endif
+    }
 
     // MARK: - History
 

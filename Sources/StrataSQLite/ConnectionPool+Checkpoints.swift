@@ -1,10 +1,12 @@
 import CStrataSQLite
+import Foundation
 import StrataLocks
 
 // A checkpoint copies the write-ahead log into the file. SQLite 3.7.0 to 3.51.2 can damage the file if the log starts
-// over while a checkpoint begins. That takes two processes that checkpoint and one that commits. So each checkpoint
-// holds SQLite's write lock here, and no process commits meanwhile. The lock is on a separate connection, because a
-// transaction cannot checkpoint.
+// over while a checkpoint begins: it reads the length of the old log, and then takes the new one for a log of that length
+// of which nothing is copied. That takes two processes that checkpoint and one that commits. So during each checkpoint a
+// separate connection keeps the log from starting over, because a transaction cannot checkpoint. Here that connection has
+// SQLite's write lock, and no process commits meanwhile. A `LogCopier` does with a read transaction.
 
 extension ConnectionPool {
     /// The extent of a checkpoint.
@@ -34,8 +36,29 @@ extension ConnectionPool {
         try writeWithoutTransaction(timeout: timeout) { connection in
             // Without a log there is nothing to copy.
             guard isWriteAheadLogged else { return true }
-            let isComplete = try copyLog(connection, timeout: connection.busyWait.timeout)
-            return mode == .passive ? isComplete : try Self.checkpoint(connection, mode)
+            guard let copier else { return try checkpoint(mode, connection) }
+            return try copier.paused { try checkpoint(mode, connection) }
+        }
+    }
+
+    private func checkpoint(_ mode: CheckpointMode, _ connection: Connection) throws(SQLiteError) -> Bool {
+        let isComplete = try copyLog(connection, timeout: connection.busyWait.timeout, waitsForCopies: true)
+        guard mode != .passive else { return isComplete }
+        return try Self.retrying(for: connection.busyWait.timeout) { () throws(SQLiteError) in
+            try Self.copy(connection, mode).isComplete
+        }
+    }
+
+    /// Calls `copy` again while another process copies, which SQLite does not wait for.
+    private static func retrying(for seconds: Double, _ copy: () throws(SQLiteError) -> Bool) throws(SQLiteError) -> Bool {
+        let start = BusyWait.now()
+        while true {
+            do throws(SQLiteError) {
+                return try copy()
+            } catch {
+                guard error.code == .busy, Double(BusyWait.now() &- start) / 1e9 < seconds else { throw error }
+                usleep(.random(in: 1_000...2_000))
+            }
         }
     }
 
@@ -45,55 +68,78 @@ extension ConnectionPool {
     /// that.
     package func emptyLogIfUnread() { _ = try? checkpoint(.truncate, timeout: Self.copyPatience) }
 
-    /// Checkpoints after a commit, if the log has grown enough.
+    /// Checkpoints after a commit, if the user has asked for that, and the log has grown enough.
     ///
     /// Only the holder of the turn may call it. The commit is already durable in the log, so a failed checkpoint does
     /// it no harm: the log stays, and the next commit tries again. After an I/O error, it does so on a new connection.
     func checkpointIfDue(_ connection: Connection) {
-        let (pages, step) = (connection.log.pages, opening.checkpointPages)
-        guard isWriteAheadLogged, step > 0, connection.upkeep.isCopyDue(pages, step: step) else { return }
+        let pages = connection.log.pages
+        guard isWriteAheadLogged, let step = opening.pagesCopiedByCommits, step > 0,
+            connection.upkeep.isCopyDue(pages, step: step)
+        else { return }
         FaultPoint.checkpointBegan.pass()
         defer { FaultPoint.checkpointEnded.pass() }
         let start = BusyWait.now()
         defer { checkpointNanoseconds.add(BusyWait.now() &- start, ordering: .relaxed) }
         // The process that is writing at this moment will checkpoint, or this connection will after its next commit.
-        guard (try? copyLog(connection, timeout: Self.copyPatience)) != nil else { return }
+        let copied = try? copyLog(connection, timeout: Self.copyPatience, waitsForCopies: false)
+        guard copied != nil else { return }
         connection.upkeep.noteCopy(pages)
         let limit = options.restartPages
         let patience = connection.upkeep.restartPatience(pages, limit: limit, timeout: options.timeout)
         guard let patience, state.withLock({ $0.snapshotCount }) == 0 else { return }
         connection.busyWait.timeout = patience
-        _ = try? Self.checkpoint(connection, .restart)
+        _ = try? Self.copy(connection, .restart)
     }
 
-    /// Returns the time that checkpoints after commits have taken since the last call, in nanoseconds.
+    /// Returns the time that copies of the log have taken since the last call, in nanoseconds.
     ///
     /// Any thread may call it. If two do so at the same time, one gets the time.
     package func takeCheckpointTime() -> Int64 {
+        if let copier { return copier.takeTime() }
         guard checkpointNanoseconds.load(ordering: .relaxed) > 0 else { return 0 }
         return Int64(checkpointNanoseconds.exchange(0, ordering: .relaxed))
     }
+
+    /// Returns the first error since the last call that has kept the log from being copied beside writers.
+    ///
+    /// Any thread may call it.
+    package func takeCheckpointFailure() -> SQLiteError? { copier?.takeFailure() }
 
     /// The longest time that a commit waits for the write lock of another process, in seconds.
     private static let copyPatience = 0.02
 
     /// Copies as much of the log as readers allow, while no connection can write.
-    private func copyLog(_ connection: Connection, timeout: Double) throws(SQLiteError) -> Bool {
+    ///
+    /// - Parameter waitsForCopies: Whether to wait until other processes do not copy.
+    private func copyLog(
+        _ connection: Connection,
+        timeout: Double,
+        waitsForCopies: Bool
+    ) throws(SQLiteError) -> Bool {
         let guardian = try logGuardian()
+        defer { if guardian.isBroken || guardian.isInTransaction { closeLogGuardian() } }
         guardian.busyWait.timeout = timeout
-        do {
+        return try Self.retrying(for: waitsForCopies ? timeout : 0) { () throws(SQLiteError) in
             try guardian.run(.beginImmediate)
-            let isComplete = try Self.checkpoint(connection, .passive)
-            try guardian.run(.rollback)
-            return isComplete
-        } catch {
-            endTransaction(guardian)
-            if guardian.isBroken || guardian.isInTransaction { closeLogGuardian() }
-            throw error
+            // While this call waits to try again, other processes may write.
+            defer { endTransaction(guardian) }
+            return try Self.copy(connection, .passive).isComplete
         }
     }
 
-    static func checkpoint(_ connection: Connection, _ mode: CheckpointMode) throws(SQLiteError) -> Bool {
+    /// The result of a copy.
+    struct CopiedPages {
+        let pagesInLog: Int32
+        /// The pages that are in the file, by this copy and earlier ones.
+        let pagesCopied: Int32
+
+        /// Whether all of the log is in the file.
+        var isComplete: Bool { pagesInLog == pagesCopied }
+    }
+
+    /// Copies the log, while another connection keeps it from starting over.
+    static func copy(_ connection: Connection, _ mode: CheckpointMode) throws(SQLiteError) -> CopiedPages {
         var pagesInLog: Int32 = 0
         var pagesCopied: Int32 = 0
         // A checkpoint that gets no write lock would continue as a passive one.
@@ -102,7 +148,7 @@ extension ConnectionPool {
         var code = sqlite3_wal_checkpoint_v2(connection.handle, nil, mode.rawValue, &pagesInLog, &pagesCopied)
         if code == SQLITE_INTERRUPT { code = SQLITE_BUSY }
         guard code == SQLITE_OK else { throw connection.failure(code, .checkpoint, sql: nil) }
-        return pagesInLog == pagesCopied
+        return CopiedPages(pagesInLog: pagesInLog, pagesCopied: pagesCopied)
     }
 
     // MARK: - The guardian

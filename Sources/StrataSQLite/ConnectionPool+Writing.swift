@@ -169,7 +169,7 @@ extension ConnectionPool {
         }
         beforeNextWriter()
         noteCommit()
-        checkpointIfDue(connection)
+        if let copier { copier.noteCommit(connection.log.pages) } else { checkpointIfDue(connection) }
     }
 
     fileprivate func endWriting(_ connection: Connection, _ commits: UInt32) {

@@ -14,9 +14,9 @@ import Synchronization
 /// - **A transaction is all or nothing.** A lease that ends without a commit rolls back. A commit that fails is rolled
 ///   back. After an I/O error, above all a failed sync, the connection is closed too, because a repeated sync may
 ///   report success for lost data.
-/// - **The log stays bounded.** Writers checkpoint after commits, one connection at a time over all processes. If
-///   readers keep a grown log from starting over, writers wait for them. Closing the last pool leaves neither `-wal`
-///   nor `-shm`.
+/// - **The log stays bounded.** A thread of the pool copies it into the file beside writers (``LogCopier``), or commits do
+///   so, if the user has set `wal_autocheckpoint`. If readers keep a grown log from starting over, writers wait for
+///   them. Closing the last pool leaves neither `-wal` nor `-shm`.
 ///
 /// With another `journal_mode`, readers and the writer do wait for each other, within the same deadline.
 ///
@@ -47,6 +47,8 @@ package final class ConnectionPool: Sendable {
     /// Only the holder of the turn uses it, which makes it safe to share.
     nonisolated(unsafe) let sign: WaitSign?
     let opening: DatabaseOpening
+    /// Copies the log; `nil` if commits do so, or if there is none.
+    let copier: LogCopier?
     let readers: ReaderShelf
     let sharing = PinnedSnapshotSharing()
     let others = CommitsOfOthers()
@@ -121,6 +123,9 @@ package final class ConnectionPool: Sendable {
             opening.fixFiles()
         }
         self.opening = opening
+        let commitsCopy = opening.pagesCopiedByCommits != nil
+        let isCopied = opening.isWriteAheadLogged && !isReadOnly && !commitsCopy && options.checkpointPages > 0
+        copier = isCopied ? LogCopier(opening, turn, options) : nil
         if isReadOnly { readers.adopt(first) }
     }
 
@@ -145,6 +150,7 @@ package final class ConnectionPool: Sendable {
     deinit {
         // Leases and snapshots keep the pool alive, so everything is idle now. The writer closes last, so that it
         // empties the log.
+        copier?.stop()
         readers.close()
         sharing.close()
         others.close()
@@ -161,6 +167,7 @@ package final class ConnectionPool: Sendable {
     /// - Throws: `busy` if a write did not end within `timeout`; the writer then closes when the write ends.
     package func close(timeout: Double? = nil) throws(SQLiteError) {
         state.withLock { $0.isClosed = true }
+        copier?.stop()
         readers.close()
         others.close()
         try sharing.turn(timeout: timeout ?? options.timeout) { sharing.close() }
@@ -195,7 +202,7 @@ package final class ConnectionPool: Sendable {
         if let files = opening.files, !files.areThere {
             // The log is copied into its own database, wherever that is now. SQLite does not do so by itself when it
             // closes.
-            if files.isLogStranded, let writer { _ = try? Self.checkpoint(writer, .truncate) }
+            if files.isLogStranded, let writer { _ = try? Self.copy(writer, .truncate) }
             // The log at the path may be that of another database.
             writer?.leaveLogOnClose()
             broken?.leaveLogOnClose()

@@ -52,10 +52,8 @@ struct DatabaseOpening: Sendable {
         pragmas.first { $0.name == name }?.value
     }
 
-    /// The number of pages in the log after which to checkpoint.
-    var checkpointPages: Int32 {
-        pragma("wal_autocheckpoint").flatMap { Int32($0) } ?? options.checkpointPages
-    }
+    /// The number of pages in the log after which a commit copies it, as the user has said; `nil` if he has not.
+    var pagesCopiedByCommits: Int32? { pragma("wal_autocheckpoint").flatMap { Int32($0) } }
 
     /// Notes the files that are now at the path as those of all connections.
     mutating func fixFiles() {
@@ -97,9 +95,16 @@ struct DatabaseOpening: Sendable {
         }
     }
 
-    /// Opens the connection that holds the write lock during checkpoints.
+    /// Opens the connection that copies the log beside writers.
+    func openLogCopier() throws(SQLiteError) -> Connection {
+        let connection = try open(access: .readWrite, cacheKiB: 16)
+        connection.leaveLogOnClose()
+        return connection
+    }
+
+    /// Opens the connection that keeps the log from starting over, or has the write lock, during checkpoints.
     ///
-    /// It reads and writes nothing.
+    /// It writes nothing.
     func openLogGuardian() throws(SQLiteError) -> Connection {
         let connection = try open(access: .readWrite, cacheKiB: 16)
         connection.leaveLogOnClose()

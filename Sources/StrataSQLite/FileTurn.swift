@@ -5,23 +5,27 @@ import Synchronization
 /// The turn to write to one file, shared by every pool of this process that has the file open.
 ///
 /// SQLite lets one connection write at a time but does not queue the others. Within a process this turn does, in the
-/// order of asking. Only its holder begins a write transaction or a checkpoint.
+/// order of asking. Only its holder begins a write transaction, or a checkpoint that keeps others from writing.
 final class FileTurn: Sendable {
     private let semaphore = FairSemaphore(permits: 1)
     private let owner = Atomic<UInt>(0)
 
     /// Waits for the turn.
     ///
+    /// - Parameters:
+    ///   - timeout: The most seconds to wait.
+    ///   - cancellation: Ends the wait.
+    ///   - goesFirst: Whether to overtake all threads that wait.
     /// - Throws: `busy` at the deadline, `interrupt` on cancellation, and `misuse` at once if the calling thread
     ///   already has the turn, because it would wait for itself.
     /// - Returns: The seconds that the wait has taken.
-    func take(timeout: Double, cancellation: Cancellation?) throws(SQLiteError) -> Double {
+    func take(timeout: Double, cancellation: Cancellation?, goesFirst: Bool = false) throws(SQLiteError) -> Double {
         let thread = Self.currentThread
         guard owner.load(ordering: .relaxed) != thread else {
             let message = "this thread is already inside a write to this database; a second one would wait for ever"
             throw SQLiteError(code: .misuse, message: message, operation: .waitForWriter)
         }
-        switch semaphore.acquire(timeout: timeout, cancellation: cancellation) {
+        switch semaphore.acquire(timeout: timeout, cancellation: cancellation, goesFirst: goesFirst) {
         case .acquired(let waited):
             owner.store(thread, ordering: .relaxed)
             return waited

@@ -111,6 +111,7 @@ extension ConnectionPool {
             let message = "\(limit) snapshots are pinned, the limit; release one, or raise the limit"
             throw SQLiteError(code: .full, message: message, operation: .pin)
         }
+        copier?.pins.add(1, ordering: .relaxed)
         do {
             let connection = if let idle = readers.removeIdle() { idle } else { try opening.openReader() }
             connection.busyWait.timeout = timeout ?? options.timeout
@@ -120,14 +121,19 @@ extension ConnectionPool {
             _ = try connection.firstInt64("SELECT 1 FROM sqlite_schema LIMIT 1")
             return PinnedSnapshot(connection: connection, pool: self)
         } catch {
-            state.withLock { $0.snapshotCount -= 1 }
+            countUnpinned()
             throw error
         }
     }
 
     fileprivate func unpin(_ connection: Connection) {
         endTransaction(connection)
-        state.withLock { $0.snapshotCount -= 1 }
+        countUnpinned()
         if connection.isBroken || connection.isInTransaction { connection.close() } else { readers.adopt(connection) }
+    }
+
+    private func countUnpinned() {
+        state.withLock { $0.snapshotCount -= 1 }
+        copier?.pins.subtract(1, ordering: .relaxed)
     }
 }

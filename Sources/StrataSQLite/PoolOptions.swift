@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 
 /// How a ``ConnectionPool`` opens its database and shares it.
 package struct PoolOptions: Sendable {
@@ -27,7 +28,8 @@ package struct PoolOptions: Sendable {
     /// Pragmas that override the defaults, by name.
     ///
     /// `page_size`, `auto_vacuum` and `encoding` apply only to a new file, and `journal_mode` only to one that may be
-    /// written. `wal_autocheckpoint` sets ``checkpointPages``. The others apply to every connection.
+    /// written. With `wal_autocheckpoint`, commits copy the log when it has grown by that many pages, as SQLite does; 0
+    /// stands for never. The others apply to every connection.
     package var pragmas: [String: String] = [:]
 
     /// The page cache of each reader.
@@ -37,12 +39,13 @@ package struct PoolOptions: Sendable {
     /// The page cache of the writer: so large that a big transaction need not spill and read back its own pages.
     package var writerCacheKiB = 16384
 
-    /// The number of log pages after which a commit copies the log into the file, as far as readers allow.
-    package var checkpointPages: Int32 = 1000
+    /// The number of log pages after which a ``LogCopier`` copies the log into the file, as far as readers allow; 0 for
+    /// never.
+    package var checkpointPages = WorkSize.copiedPages
     /// The number of pages after which a checkpoint also waits for readers, so that the log can start over.
     ///
-    /// See ``LogUpkeep``.
-    package var restartPages: Int32 = 8000
+    /// See ``LogUpkeep`` and ``LogPace``.
+    package var restartPages = WorkSize.waitingPages
 
     package var statementCacheLimit = 128
     package var functions: [ScalarFunction] = []

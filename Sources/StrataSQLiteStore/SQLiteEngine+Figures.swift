@@ -80,11 +80,15 @@ extension SQLiteEngine {
         if waited > 0 { OperationTally.current?.pointee.writerWait += Int64(waited * 1e9) }
     }
 
-    /// Adds the time of a write, and that of the checkpoint after it.
+    /// Adds the time of a write, and that of checkpoints since the last one.
     func stopTiming(_ start: Int64?, _ file: OpenSQLiteStore) {
         guard start != nil else { return }
         OperationTally.stopTiming(start)
-        OperationTally.current?.pointee.checkpointTime += file.pool.takeCheckpointTime()
+        guard let tally = OperationTally.current else { return }
+        tally.pointee.checkpointTime += file.pool.takeCheckpointTime()
+        guard let failure = file.pool.takeCheckpointFailure() else { return }
+        tally.pointee.checkpointErrorCode =
+            SQLiteBoundary.cocoaError(describing: failure, while: .saving, at: file.url).code.rawValue
     }
 }
 

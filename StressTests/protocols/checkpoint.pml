@@ -3,12 +3,15 @@
  * A commit appends frames to the log, or starts the log over if all of it is in the file and nobody reads from it. A
  * checkpoint copies frames into the file. A reader, or a pinned context, sees the file and the frames up to its mark.
  * SQLite does all this. Versions 3.7.0 to 3.51.2 read how long the log is before a checkpoint has its lock, and this is
- * how the model does it. So each checkpoint of the library holds the lock of writers as well.
+ * how the model does it. So a checkpoint of the library holds the lock of writers as well, or it copies beside writers
+ * while another connection reads. That connection has a mark, so that the log does not start over. Or it reads the file
+ * alone, so that nothing is copied.
  *
  * It has to hold: a reader sees the newest commit before it began, as often as it looks, and a new reader sees the last one.
  *
  * Variants that have to fail:
  *   NO_WRITE_LOCK   a checkpoint does not hold the lock of writers
+ *   NO_MARK         nobody reads while a checkpoint copies beside writers
  *   OVER_PINS       the log starts over although somebody reads from it
  *   PAST_MARKS      a checkpoint copies frames that are newer than the mark of a reader
  */
@@ -34,9 +37,14 @@ byte mark[READERS];
 bool reads[READERS];
 bool reads_file[READERS];
 
+/* The connection that reads while a checkpoint copies beside writers. */
+byte guard_mark;
+bool guard_reads = false;
+bool guard_reads_file = false;
+
 /* A reader, or a pinned context, needs frames of the log; or it reads the file alone, which then stays as it is. */
-#define LOG_IS_READ  (reads[0] && !reads_file[0])
-#define FILE_IS_READ (reads[0] && reads_file[0])
+#define LOG_IS_READ  (reads[0] && !reads_file[0] || guard_reads && !guard_reads_file)
+#define FILE_IS_READ (reads[0] && reads_file[0] || guard_reads && guard_reads_file)
 
 proctype Writer() {
     byte commits = 0;
@@ -110,6 +118,38 @@ proctype Checkpoint() {
     od
 }
 
+/* It copies while others write. */
+proctype Copier() {
+    byte end; byte next; byte rounds = 0;
+    do
+    :: rounds < 2 ->
+#ifndef NO_MARK
+        d_step { guard_mark = length; guard_reads_file = copied == length; guard_reads = true };
+#endif
+        end = length;
+        atomic { !checkpoint_lock -> checkpoint_lock = true };
+        d_step {
+            if :: reads[0] && !reads_file[0] && mark[0] < end -> end = mark[0] :: else fi;
+            if :: guard_reads && !guard_reads_file && guard_mark < end -> end = guard_mark :: else fi
+        };
+        if
+        :: atomic { !FILE_IS_READ && copied < end ->
+            next = copied + 1;
+            do
+            :: next <= end -> file[page[next]] = content[next]; next++
+            :: else -> break
+            od
+           };
+           copied = end
+        :: else
+        fi;
+        checkpoint_lock = false;
+        d_step { guard_reads = false; guard_reads_file = false; guard_mark = 0 };
+        rounds++
+    :: else -> break
+    od
+}
+
 inline look(which, value) {
     d_step {
         value = file[which];
@@ -148,4 +188,4 @@ proctype Reader(byte self) {
     od
 }
 
-init { atomic { run Writer(); run Checkpoint(); run Checkpoint(); run Reader(0) } }
+init { atomic { run Writer(); run Checkpoint(); run Copier(); run Reader(0) } }

@@ -24,11 +24,13 @@ struct FairSemaphoreTests {
         as name: String,
         _ notes: Notes,
         timeout: Double = 30,
-        _ cancellation: Cancellation? = nil
+        _ cancellation: Cancellation? = nil,
+        goesFirst: Bool = false
     ) throws -> JoinableThread {
         let count = semaphore.waiterCount
         let thread = onThread { [semaphore] in
-            notes.add("\(name) \(semaphore.acquire(timeout: timeout, cancellation: cancellation).name)")
+            let outcome = semaphore.acquire(timeout: timeout, cancellation: cancellation, goesFirst: goesFirst)
+            notes.add("\(name) \(outcome.name)")
         }
         try wait { semaphore.waiterCount == count + 1 }
         return thread
@@ -76,6 +78,20 @@ struct FairSemaphoreTests {
         expectEqual(notes.all, ["a acquired", "b acquired", "c acquired"])
         semaphore.release()
         expect(isFree(semaphore))
+    }
+
+    @Test func `a thread that asks to go first overtakes all that wait`() throws {
+        let notes = Notes()
+        expect(isFree(semaphore))
+        var threads = try ["a", "b"].map { try waiting(as: $0, notes) }
+        threads.insert(try waiting(as: "c", notes, goesFirst: true), at: 0)
+        for thread in threads {
+            semaphore.release()
+            expect(!isFree(semaphore))
+            try thread.join()
+        }
+        expectEqual(notes.all, ["c acquired", "a acquired", "b acquired"])
+        semaphore.release()
     }
 
     @Test func `a thread that gives up, or is cancelled, leaves the queue without a permit`() throws {

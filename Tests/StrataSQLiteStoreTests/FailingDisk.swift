@@ -15,7 +15,14 @@ enum FailingDisk {
         var point = 0
         var isForGood = false
         var events: [Event] = []
+        var observer: Observer?
     }
+
+    /// Called before each write and each sync of a file that may fail, on the thread that does it; if it returns true, then
+    /// the operation fails.
+    ///
+    /// It may wait.
+    typealias Observer = @Sendable (Event) -> Bool
 
     /// An operation that a file has carried out.
     struct Event: Equatable {
@@ -41,6 +48,12 @@ enum FailingDisk {
         state.withLock { $0 = State(path: path, point: point, isForGood: forGood) }
     }
 
+    /// Calls `observer` before operations on files whose path begins with `path`, until ``fail(_:at:forGood:)`` is called.
+    static func observe(_ path: String, _ observer: @escaping Observer) {
+        _ = base
+        state.withLock { $0 = State(path: path, observer: observer) }
+    }
+
     /// The number of operations since then.
     static var operations: Int { state.withLock { $0.count } }
 
@@ -52,7 +65,15 @@ enum FailingDisk {
         file.map { UnsafeRawPointer($0).load(fromByteOffset: 8, as: Int.self) } ?? 0
     }
 
-    private static func fails(_ file: UnsafeMutablePointer<sqlite3_file>?) -> Bool { number(file) > 0 && next() }
+    private static func fails(_ file: UnsafeMutablePointer<sqlite3_file>?, _ kind: Event.Kind? = nil) -> Bool {
+        let number = number(file)
+        guard number > 0 else { return false }
+        if let kind, let observer = state.withLock({ $0.observer }) {
+            let path = state.withLock { _ in names[number - 1] }
+            if observer(Event(kind: kind, path: path)) { return true }
+        }
+        return next()
+    }
 
     private static func note(_ code: Int32, _ kind: Event.Kind, _ file: UnsafeMutablePointer<sqlite3_file>?) -> Int32 {
         let number = number(file)
@@ -134,7 +155,7 @@ enum FailingDisk {
             return FailingDisk.calls($0).xRead(FailingDisk.real($0), $1, $2, $3)
         }
         methods.xWrite = {
-            if FailingDisk.fails($0) { return SQLITE_IOERR | (3 << 8) }
+            if FailingDisk.fails($0, .write) { return SQLITE_IOERR | (3 << 8) }
             return FailingDisk.note(FailingDisk.calls($0).xWrite(FailingDisk.real($0), $1, $2, $3), .write, $0)
         }
         methods.xTruncate = {
@@ -142,7 +163,7 @@ enum FailingDisk {
             return FailingDisk.calls($0).xTruncate(FailingDisk.real($0), $1)
         }
         methods.xSync = {
-            if FailingDisk.fails($0) { return SQLITE_IOERR | (4 << 8) }
+            if FailingDisk.fails($0, .sync) { return SQLITE_IOERR | (4 << 8) }
             return FailingDisk.note(FailingDisk.calls($0).xSync(FailingDisk.real($0), $1), .sync, $0)
         }
         methods.xFileSize = { FailingDisk.calls($0).xFileSize(FailingDisk.real($0), $1) }

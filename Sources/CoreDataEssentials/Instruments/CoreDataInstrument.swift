@@ -75,7 +75,9 @@ public struct CoreDataEvent: Sendable {
         case batch
         /// A store was migrated when it was added.
         case migration
-        /// A commit has copied the write-ahead log into the file.
+        /// The write-ahead log of a SQLite store was copied into the file, beside other work; the next save or batch reports it.
+        ///
+        /// ``errorCode`` says why that was not possible. Nothing is lost then, and it is tried again later.
         case checkpoint
         /// A worker has begun a job; the duration is the time since the job was due.
         case jobWait

@@ -220,15 +220,17 @@ extension NSManagedObjectContext {
         listener._withUnsafeGuaranteedRef { $0.instrument.record(event) }
         // The fields are read one by one: a copy of the tally would take more time than all of this.
         let waits = tally.pointee.readerWait | tally.pointee.writerWait | tally.pointee.checkpointTime
-        if waits > 0 { reportWaits(listener, tally.pointee) }
+        if waits > 0 || tally.pointee.checkpointErrorCode != 0 { reportWaits(listener, tally.pointee) }
     }
 
     private final func reportWaits(_ listener: Unmanaged<Instrumentation.Listener>, _ tally: OperationTally) {
-        let waits: [(CoreDataEvent.Kind, Int64)] = [
-            (.readerWait, tally.readerWait), (.writerWait, tally.writerWait), (.checkpoint, tally.checkpointTime),
+        let failure = tally.checkpointErrorCode == 0 ? nil : tally.checkpointErrorCode
+        let waits: [(CoreDataEvent.Kind, Int64, errorCode: Int?)] = [
+            (.readerWait, tally.readerWait, nil), (.writerWait, tally.writerWait, nil),
+            (.checkpoint, tally.checkpointTime, failure),
         ]
-        for (kind, nanoseconds) in waits where nanoseconds > 0 {
-            let event = CoreDataEvent(kind: kind, nanoseconds: nanoseconds, context: name)
+        for (kind, nanoseconds, errorCode) in waits where nanoseconds > 0 || errorCode != nil {
+            let event = CoreDataEvent(kind: kind, nanoseconds: nanoseconds, context: name, errorCode: errorCode)
             listener.takeUnretainedValue().instrument.record(event)
         }
     }
@@ -268,6 +270,7 @@ extension OperationTally {
     fileprivate var withoutWaits: OperationTally {
         var tally = self
         (tally.readerWait, tally.writerWait, tally.checkpointTime) = (0, 0, 0)
+        tally.checkpointErrorCode = 0
         return tally
     }
 }

@@ -23,6 +23,8 @@ public struct OperationTally {
     public var writerWait: Int64 = 0
     /// The time that it took to copy the write-ahead log into the file.
     public var checkpointTime: Int64 = 0
+    /// The code of the error that has kept the log from being copied; 0 for none.
+    public var checkpointErrorCode = 0
     /// The statement of the last fetch, without values.
     public var statement: String?
 
@@ -45,6 +47,7 @@ public struct OperationTally {
         readerWait += inner.readerWait
         writerWait += inner.writerWait
         checkpointTime += inner.checkpointTime
+        if inner.checkpointErrorCode != 0 { checkpointErrorCode = inner.checkpointErrorCode }
         statement = inner.statement ?? statement
     }
 

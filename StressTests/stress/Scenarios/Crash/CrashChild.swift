@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// The process that saves until it is killed.
 enum CrashChild {
@@ -24,15 +25,14 @@ enum CrashChild {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
         let isDatabase = arguments[0].hasPrefix("postgresql:")
         // A small log makes checkpoints frequent. It is used in half of the lives, and in those that must die in a
-        // checkpoint.
-        var pragmas = [
-            "wal_autocheckpoint": stream.pick(["8", "1000"]), "synchronous": stream.pick(["NORMAL", "FULL"]),
-        ]
-        var limit = Int.max
+        // checkpoint. Commits make the checkpoints, or the store makes them beside saves.
+        var pragmas = ["synchronous": stream.pick(["NORMAL", "FULL"])]
+        var (limit, pages) = (Int.max, stream.pick([8, 1000]))
         if case .named(let point, _) = death {
             limit = mostSaves
-            if point.hasPrefix("checkpoint") { pragmas["wal_autocheckpoint"] = "8" }
+            if point.hasPrefix("checkpoint") { pages = 8 }
         }
+        if stream.chance(0.5) { pragmas["wal_autocheckpoint"] = "\(pages)" } else { WorkSize.copyLogs(after: Int32(pages)) }
         let file = URL(fileURLWithPath: arguments[0])
         let place = isDatabase ? URL(string: arguments[0]) ?? file : file
         let patience = ServerPatience(isNeeded: isDatabase)

@@ -9,7 +9,9 @@ final class DiskLog: Sendable {
         case create(String)
         case write(String, at: Int, [UInt8])
         case truncate(String, to: Int)
-        case sync(String)
+        /// A sync begins, with its number: what another thread writes during it may not be a part of it.
+        case syncBegins(String, Int)
+        case sync(String, Int)
         /// The deletion is durable only if the folder was synced with it.
         case delete(String, isDurable: Bool)
         /// A step that was acknowledged to the program.
@@ -39,6 +41,8 @@ struct DiskState {
         var durable: [UInt8]?
         /// The later operations, in order.
         var pending: [DiskLog.Entry] = []
+        /// How many of these were there when each sync began that has not ended.
+        var syncs: [Int: Int] = [:]
         var isDeleted = false
     }
 
@@ -56,11 +60,17 @@ struct DiskState {
             // If it replaces a deleted file, then the old one may still come back.
             if files[path]?.isDeleted ?? true { files[path] = File() }
         case .write(let path, _, _), .truncate(let path, _): files[path, default: File()].pending.append(entry)
-        case .sync(let path):
+        case .syncBegins(let path, let number):
+            let count = files[path]?.pending.count
+            files[path]?.syncs[number] = count
+        case .sync(let path, let number):
             guard var file = files[path], !file.isDeleted else { return }
             var content = file.durable ?? []
-            for write in file.pending { Self.apply(write, to: &content) }
-            (file.durable, file.pending) = (content, [])
+            let count = file.syncs.removeValue(forKey: number) ?? 0
+            for write in file.pending.prefix(count) { Self.apply(write, to: &content) }
+            file.durable = content
+            file.pending.removeFirst(count)
+            file.syncs = file.syncs.mapValues { max($0 - count, 0) }
             files[path] = file
             // SQLite syncs the folder together with a new file.
             files = files.filter { !$1.isDeleted }
@@ -106,7 +116,7 @@ struct DiskState {
             content.replaceSubrange(at..<end, with: bytes)
         case .truncate(_, let size):
             if content.count > size { content.removeSubrange(size...) }
-        case .create, .sync, .delete, .mark: break
+        case .create, .syncBegins, .sync, .delete, .mark: break
         }
     }
 }

@@ -32,6 +32,7 @@ enum PowerLoss: Scenario {
                 isFull: isFull,
                 synchronous: isFull && !run.isSabotaged("normal") ? "FULL" : "NORMAL",
                 checkpointPages: stream.pick([4, 20, 1_000]),
+                copiesBeside: stream.chance(0.5),
                 hasHistory: stream.chance(0.3),
                 seed: stream.next(),
                 forgetsChanges: run.isSabotaged("forgotten-changes"),

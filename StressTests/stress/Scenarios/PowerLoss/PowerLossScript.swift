@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// A script whose steps each make one save or batch, so that the stored rows show how far it has come.
 struct PowerLossScript: CustomStringConvertible {
@@ -6,6 +7,8 @@ struct PowerLossScript: CustomStringConvertible {
     let isFull: Bool
     let synchronous: String
     let checkpointPages: Int
+    /// Whether the store copies its log beside saves, and not after them.
+    let copiesBeside: Bool
     let hasHistory: Bool
     let seed: UInt64
     /// A sabotage: saves with odd numbers insert their rows, but do not make their changes.
@@ -14,7 +17,9 @@ struct PowerLossScript: CustomStringConvertible {
     var migrates = true
 
     var description: String {
-        "script \(seed) (\(synchronous), checkpoints at \(checkpointPages) pages\(hasHistory ? ", history" : ""))"
+        let place = copiesBeside ? "beside" : "in"
+        return "script \(seed) (\(synchronous), checkpoints \(place) saves at \(checkpointPages) pages"
+            + "\(hasHistory ? ", history" : ""))"
     }
 
     /// The number of migrations that the script has made.
@@ -29,9 +34,10 @@ struct PowerLossScript: CustomStringConvertible {
         let coordinator = NSPersistentStoreCoordinator(
             managedObjectModel: isNext ? NextModel.shared : StressModel.shared
         )
-        var options: [AnyHashable: Any] = [
-            NSSQLitePragmasOption: ["wal_autocheckpoint": "\(checkpointPages)", "synchronous": synchronous]
-        ]
+        var pragmas = ["synchronous": synchronous]
+        if !copiesBeside { pragmas["wal_autocheckpoint"] = "\(checkpointPages)" }
+        WorkSize.copyLogs(after: copiesBeside ? Int32(checkpointPages) : 0)
+        var options: [AnyHashable: Any] = [NSSQLitePragmasOption: pragmas]
         options.merge(NextModel.options) { $1 }
         if hasHistory { options[NSPersistentHistoryTrackingKey] = NSNumber(value: true) }
         try coordinator.addPersistentStore(type: .sqlite, configuration: nil, at: url, options: options)

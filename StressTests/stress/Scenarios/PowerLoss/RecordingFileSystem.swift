@@ -14,6 +14,7 @@ enum RecordingFileSystem {
         var ignoresSyncs = false
         /// The names of the opened files; a file's number is its place in this list, from 1 on.
         var names: [String] = []
+        var syncCount = 0
     }
 
     private static let recording = Locked(Recording())
@@ -77,10 +78,21 @@ enum RecordingFileSystem {
         recording.withLock { recording in
             guard place > 0, place <= recording.names.count else { return }
             let entry = entry(recording.names[place - 1])
-            if case .sync = entry, recording.ignoresSyncs { return }
             recording.log?.add(entry)
         }
         return code
+    }
+
+    /// Records a sync, and where it began.
+    private static func sync(_ file: UnsafeMutablePointer<sqlite3_file>?, _ flags: Int32) -> Int32 {
+        let number: Int? = recording.withLock { recording in
+            recording.syncCount += 1
+            return recording.ignoresSyncs ? nil : recording.syncCount
+        }
+        if let number { _ = note(SQLITE_OK, file) { .syncBegins($0, number) } }
+        let code = calls(file).xSync(real(file), flags)
+        guard let number else { return code }
+        return note(code, file) { .sync($0, number) }
     }
 
     /// The name of a file in the recorded folder.
@@ -153,10 +165,7 @@ enum RecordingFileSystem {
             let code = RecordingFileSystem.calls(file).xTruncate(RecordingFileSystem.real(file), size)
             return RecordingFileSystem.note(code, file) { .truncate($0, to: Int(size)) }
         }
-        methods.xSync = { file, flags in
-            let code = RecordingFileSystem.calls(file).xSync(RecordingFileSystem.real(file), flags)
-            return RecordingFileSystem.note(code, file) { .sync($0) }
-        }
+        methods.xSync = { RecordingFileSystem.sync($0, $1) }
         methods.xFileSize = { RecordingFileSystem.calls($0).xFileSize(RecordingFileSystem.real($0), $1) }
         methods.xLock = { RecordingFileSystem.calls($0).xLock(RecordingFileSystem.real($0), $1) }
         methods.xUnlock = { RecordingFileSystem.calls($0).xUnlock(RecordingFileSystem.real($0), $1) }
