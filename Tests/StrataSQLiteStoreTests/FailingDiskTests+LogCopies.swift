@@ -156,14 +156,14 @@ extension FailingDiskTests {
 
     @Test func `a pool that is released during a copy leaves no log`() throws {
         try withStore { url in
-            let (opened, watch) = try Self.open(url, Self.options())
-            var pool: ConnectionPool? = consume opened
-            _ = try Self.beginCopy(try require(pool), watch)
+            var opened: (pool: ConnectionPool, watch: Watch)? = try Self.open(url, Self.options())
+            let watch = try require(opened).watch
+            _ = try Self.beginCopy(try require(opened).pool, watch)
             let opener = onThread {
                 usleep(50_000)
                 watch.isShut.store(false, ordering: .relaxed)
             }
-            pool = nil
+            opened = nil
             try opener.join()
             expect(!FileManager.default.fileExists(atPath: url.path + "-wal"))
         }
