@@ -1,6 +1,5 @@
 import CoreDataEssentials
 import Foundation
-import StrataLocks
 import StrataRows
 
 extension NSManagedObjectContext {
@@ -12,11 +11,11 @@ extension NSManagedObjectContext {
     /// }
     /// ```
     ///
-    /// Use it for exports and other long loops. No objects are made, and no more than one batch is in memory. Whatever
-    /// is saved meanwhile, the rows are those of the moment when the first batch was requested. Unsaved changes do not
-    /// count, as in dictionary results. Neither the context's queue nor a thread is occupied; the batches take turns
-    /// with the coordinator's other asynchronous fetches. To work with a batch as objects, fetch `SELF IN` its
-    /// `objectID`s.
+    /// Use it for exports and other long loops. No objects are made, and no more than two batches are in memory: from the
+    /// second batch on, the next one is read while the loop works with a batch. Whatever is saved meanwhile, the rows are
+    /// those of the moment when the first batch was requested. Unsaved changes do not count, as in dictionary results. The
+    /// context's queue is not occupied, and no thread waits for the loop; the batches take turns with the coordinator's
+    /// other asynchronous fetches. To work with a batch as objects, fetch `SELF IN` its `objectID`s.
     ///
     /// A SQLite store keeps its version as long as the loop runs, so its write-ahead log grows with what is saved
     /// meanwhile. It has 16 connections for such loops and for pinned contexts; on PostgreSQL
@@ -65,16 +64,16 @@ public struct RowBatches: AsyncSequence, Sendable {
     public typealias Element = [FetchedRow]
 
     // Unchecked: a copy, which never changes, of a request whose predicate and sort descriptors are immutable.
-    fileprivate let request: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
-    fileprivate let coordinator: NSPersistentStoreCoordinator?
-    fileprivate let generation: PinnedGeneration?
-    fileprivate let mayReadReplica: Bool
-    fileprivate let batchSize: Int
+    let request: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
+    let coordinator: NSPersistentStoreCoordinator?
+    let generation: PinnedGeneration?
+    let mayReadReplica: Bool
+    let batchSize: Int
 
     /// Starts a loop.
     ///
     /// - Returns: A new loop, for one task.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: RowBatchReader(self)) }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(loop: RowBatchLoop(self)) }
 
     /// One loop.
     ///
@@ -85,106 +84,12 @@ public struct RowBatches: AsyncSequence, Sendable {
     /// while let batch = try await batches.next() { print(batch.count) }
     /// ```
     public struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate let reader: RowBatchReader
+        fileprivate let loop: RowBatchLoop
 
         /// Returns the next batch.
         ///
         /// - Returns: `nil` at the end.
         /// - Throws: `CancellationError` when the task was cancelled, and errors of the store; the loop ends with that.
-        public mutating func next() async throws -> [FetchedRow]? { try await reader.next() }
-    }
-}
-
-/// Reads the batches of one loop, each on a thread of the coordinator.
-private final class RowBatchReader: Sendable {
-    private struct Part {
-        let store: OpenStore
-        let cursor: any RowCursor
-
-        func next(_ count: Int) throws -> [FetchedRow] {
-            let base = store.base
-            if let packed = try cursor.nextPacked(count) { return packed.map { FetchedRow($0, base) } }
-            return try cursor.next(count).map { FetchedRow($0, base) }
-        }
-    }
-
-    private enum State {
-        case unopened
-        /// The parts that have not been read to their end, the current one last.
-        case open([Part])
-        case ended
-    }
-
-    private let sequence: RowBatches
-    private let control = FetchControl()
-    private let state = Locked(UncheckedBox(State.unopened))
-    // Unchecked: only one read at a time uses a cursor, and it has taken the cursor out of `state`.
-
-    init(_ sequence: RowBatches) {
-        self.sequence = sequence
-        control.mayReadReplica = sequence.mayReadReplica
-    }
-
-    func next() async throws -> [FetchedRow]? {
-        guard let coordinator = sequence.coordinator else {
-            throw FetchPlanner.refused("The context has no persistentStoreCoordinator to read from.")
-        }
-        return try await withTaskCancellationHandler {
-            try await withAnswer { answer in
-                coordinator.asynchronousReads.submit { answer(Result { try self.read(coordinator) }) }
-            }.get()
-        } onCancel: {
-            control.cancellation.cancel()
-        }
-    }
-
-    private func read(_ coordinator: NSPersistentStoreCoordinator) throws -> [FetchedRow]? {
-        // The loop counts as ended during the read; if the read fails, it stays so.
-        let state = state.withLock { state in
-            defer { state = UncheckedBox(.ended) }
-            return state
-        }
-        do {
-            try control.cancellation.check()
-            var parts: [Part]
-            switch state.value {
-            case .unopened: parts = try open(coordinator)
-            case .open(let open): parts = open
-            case .ended: return nil
-            }
-            while let part = parts.last {
-                let rows = try part.next(sequence.batchSize)
-                guard rows.isEmpty else {
-                    let rest = UncheckedBox(State.open(parts))
-                    self.state.withLock { $0 = rest }
-                    return rows
-                }
-                parts.removeLast()
-            }
-            return nil
-        } catch {
-            throw control.cancellation.isCancelled ? CancellationError() : error
-        }
-    }
-
-    private func open(_ coordinator: NSPersistentStoreCoordinator) throws -> [Part] {
-        try coordinator.followingMoves { try openOnce(coordinator) }
-    }
-
-    private func openOnce(_ coordinator: NSPersistentStoreCoordinator) throws -> [Part] {
-        let (specification, affected) = sequence.request.value
-        var plan = try FetchPlanner(model: coordinator.frozenModel).plan(specification)
-        let pinned = try sequence.generation?.stores()
-        let stores = try pinned?.stores(for: plan, affected) ?? coordinator.openStores(for: plan, affected)
-        guard stores.count < 2 || (plan.sort == nil && plan.limit == 0 && plan.offset == 0) else {
-            throw FetchPlanner.refused(
-                "rows(for:) does not sort, limit or offset what comes from several stores; set affectedStores to one."
-            )
-        }
-        plan.control = control
-        return try stores.reversed().map {
-            try coordinator.willRead(StoreRead(.fetch, plan.layout, predicate: specification.predicate))
-            return try Part(store: $0, cursor: $0.reader.cursor(for: plan.asked(ofStore: $0.number)))
-        }
+        public mutating func next() async throws -> [FetchedRow]? { try await loop.reader.next() }
     }
 }

@@ -1,6 +1,7 @@
 // `sqlite3_value` is part of the interface of the inlinable members below.
 import CStrataSQLite
 import Foundation
+import StrataLocks
 
 /// One SQL value in SQLite's own memory: a column of the current row, or an argument of a function.
 ///
@@ -56,7 +57,7 @@ public struct Value {
     /// The text, with invalid UTF-8 repaired; empty for NULL.
     @inlinable
     public var string: String {
-        String(decoding: utf8, as: UTF8.self)
+        String(ofUTF8: utf8)
     }
 
     /// The UTF-8 bytes of the text, unchecked and in place; numbers are converted to text first.
@@ -107,7 +108,7 @@ public struct Value {
     public var optionalString: String? {
         // The order matters: the length is known only after the conversion to text.
         guard let start = sqlite3_value_text(raw) else { return nil }
-        return String(decoding: UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(raw))), as: UTF8.self)
+        return String(ofUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(raw))))
     }
 
     /// The bytes, or `nil` for NULL.

@@ -9,7 +9,11 @@ extension RowQueries {
     func values(of plan: DictionaryPlan, for entity: EntityMapping, on connection: Connection) throws -> FetchedValues {
         let query = try compile(plan, entity, isOrdered: true)
         var values: [FetchedValue] = []
-        try forEachResult(of: query, plan, on: connection) { values.append(contentsOf: $0) }
+        _ = try forEachResult(of: query, plan, on: connection) { statement in
+            for column in query.columns {
+                values.append(try value(of: column, in: statement, storeNumber: plan.rows.storeNumber))
+            }
+        }
         return FetchedValues(width: query.columns.count, values: values)
     }
 
@@ -23,55 +27,72 @@ extension RowQueries {
         to receiver: some FetchedValueReceiver
     ) throws -> Int {
         let query = try compile(plan, entity, isOrdered: true)
-        var count = 0
+        // What is found out about a column is found out once, so that the loop over the rows counts no references.
+        let forms = query.columns.map(ColumnForm.init)
+        let store = plan.rows.storeNumber
         receiver.begin()
-        try forEachResult(of: query, plan, on: connection) {
-            receiver.take($0)
-            count += 1
+        return try forEachResult(of: query, plan, on: connection) { statement in
+            let columns = statement.columns
+            for index in forms.indices {
+                switch forms[index] {
+                case .plain(let position, let type): give(columns[position], type, at: index, to: receiver)
+                case .other:
+                    receiver.take(try value(of: query.columns[index], in: statement, storeNumber: store), at: index)
+                }
+            }
+            receiver.endResult()
         }
-        return count
     }
 
-    /// Reads the results, and passes the values of each to `body`, which may move them out if it leaves others in their
-    /// place.
+    /// How the values of a column are read.
+    private enum ColumnForm {
+        case plain(position: Int, ResolvedType)
+        case other
+
+        init(_ column: SelectedColumn) {
+            if case .value(let position, let type) = column {
+                self = .plain(position: position, type)
+            } else {
+                self = .other
+            }
+        }
+    }
+
+    /// Hands over a value as ``PredicateValue`` would have it: the usual kinds without one.
+    @inline(__always)
+    private func give(_ value: Value, _ type: ResolvedType, at index: Int, to receiver: some FetchedValueReceiver) {
+        switch (value.kind, type) {
+        case (.null, _): break
+        case (_, .date), (_, .uuid): receiver.take(.plain(PredicateValue(value, type)), at: index)
+        case (_, .string), (_, .uri), (.text, _): receiver.take(text: value.utf8, at: index)
+        case (_, .data), (_, .transformable), (.blob, _): receiver.take(.plain(.data(value.data)), at: index)
+        case (.integer, _): receiver.take(integer: value.int64, at: index)
+        case (.real, _): receiver.take(number: value.double, at: index)
+        }
+    }
+
+    /// Passes the statement to `body` at each result.
+    ///
+    /// - Returns: The number of results.
     @inline(__always)
     private func forEachResult(
         of query: CompiledDictionaries,
         _ plan: DictionaryPlan,
         on connection: Connection,
-        _ body: (UnsafeMutableBufferPointer<FetchedValue>) -> Void
-    ) throws {
+        _ body: (borrowing Statement) throws -> Void
+    ) throws -> Int {
         let fetch = statement(query, plan)
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
         var counter = RowCounter(plan.rows.control)
-        let values = UnsafeMutableBufferPointer<FetchedValue>.allocate(capacity: query.columns.count)
-        values.initialize(repeating: .null)
-        defer {
-            values.deinitialize()
-            values.deallocate()
-        }
-        // Columns of the usual kind are found once, so that the loop over the rows counts no references.
-        let plain = query.columns.compactMap { column -> (position: Int, type: ResolvedType)? in
-            guard case .value(let position, let type) = column else { return nil }
-            return (position, type)
-        }
-        let isPlain = plain.count == query.columns.count
+        var count = 0
         while try statement.step() {
-            if isPlain {
-                let columns = statement.columns
-                for index in plain.indices {
-                    values[index] = .plain(PredicateValue(columns[plain[index].position], plain[index].type))
-                }
-            } else {
-                for (index, column) in query.columns.enumerated() {
-                    values[index] = try value(of: column, in: statement, storeNumber: plan.rows.storeNumber)
-                }
-            }
-            body(values)
+            try body(statement)
+            count += 1
             counter.count()
         }
         counter.finish()
+        return count
     }
 
     /// The number of dictionary results of a fetch.

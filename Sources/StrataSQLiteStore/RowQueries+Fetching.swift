@@ -58,14 +58,17 @@ struct RowStatement: ~Copyable {
         return row
     }
 
-    /// Packs the next row.
+    /// Packs rows until there are so many.
     ///
-    /// - Returns: `false` at the end.
-    @inline(__always)
-    func next(into packer: inout RowPacker) throws -> Bool {
-        guard try step() else { return false }
-        guard try shape.pack(statement, into: &packer, queries) else { throw queries.unknownEntity(statement, shape) }
-        return true
+    /// - Returns: Whether the rows have ended.
+    func fill(_ packer: inout RowPacker, upTo count: Int) throws -> Bool {
+        while packer.count < count {
+            guard try step() else { return true }
+            guard try shape.pack(statement, into: &packer, queries) else {
+                throw queries.unknownEntity(statement, shape)
+            }
+        }
+        return false
     }
 
     /// The most slots of a row, if rows can be packed.

@@ -49,13 +49,14 @@ final class SQLiteCursor: RowCursor {
         try plan.evaluating { try piece(count) }
     }
 
-    func nextPacked(_ count: Int) throws -> [PackedRow]? {
+    func nextPages(_ count: Int, for owner: (AnyObject & Sendable)?) throws -> [RowPage]? {
         guard let slotCount = statement.packedSlotCount else { return nil }
         return try plan.evaluating {
             try SQLiteBoundary.run(.reading, at: file.url) {
-                var packer = RowPacker(slotCount: slotCount)
-                while packer.count < count, !isAtEnd { isAtEnd = try !statement.next(into: &packer) }
-                return packer.takeRows()
+                var packer = RowPacker(slotCount: slotCount, for: owner)
+                // If a statement is stepped beyond its end, it starts again.
+                if !isAtEnd { isAtEnd = try statement.fill(&packer, upTo: count) }
+                return packer.takePages()
             }
         }
     }

@@ -7,7 +7,7 @@ import Testing
 @Suite("Rows that are packed")
 struct RowPackerTests {
     /// Packs rows of texts; `nil` is a text that is not set.
-    private func pack(_ rows: [[String?]], of layout: EntityLayout) -> [PackedRow] {
+    private func pack(_ rows: [[String?]], of layout: EntityLayout) -> [RowPage] {
         var packer = RowPacker(slotCount: layout.slots.count)
         for (index, texts) in rows.enumerated() {
             packer.begin(.passUnretained(layout), key: Int64(index + 1))
@@ -17,16 +17,19 @@ struct RowPackerTests {
             }
             expectEqual(packer.count, index + 1)
         }
-        defer { expect(packer.takeRows().isEmpty && packer.count == 0) }
-        return packer.takeRows()
+        defer { expect(packer.takePages().isEmpty && packer.count == 0) }
+        return packer.takePages()
     }
 
     private func expectSame(_ rows: [[String?]], of layout: EntityLayout) {
-        let packed = pack(rows, of: layout)
-        expectEqual(packed.map(\.key), Array(1...Int64(rows.count)))
-        for (row, texts) in zip(packed, rows) {
-            expect(row.layout === layout)
-            for (slot, text) in texts.enumerated() { expectEqual(row.text(of: slot), text) }
+        let pages = pack(rows, of: layout)
+        withExtendedLifetime(pages) {
+            let packed = pages.flatMap { page in (0..<page.count).map { page[$0] } }
+            expectEqual(packed.map(\.key), Array(1...Int64(rows.count)))
+            for (row, texts) in zip(packed, rows) {
+                expect(row.layout === layout)
+                for (slot, text) in texts.enumerated() { expectEqual(row.text(of: slot), text) }
+            }
         }
     }
 
@@ -67,11 +70,17 @@ struct RowPackerTests {
             guard length % 4 != 3 else { continue }
             packer.set(reference: ObjectReference(key: Int64(length) << 40, entity: 4), Int32(owner.index))
         }
-        for (length, row) in packer.takeRows().enumerated() {
-            expectEqual(row.text(of: name.index), String(repeating: "x", count: length))
-            let expected = length % 4 == 3 ? nil : ObjectReference(key: Int64(length) << 40, entity: 4)
-            expectEqual(row.reference(of: owner.index), expected)
+        var length = 0
+        for page in packer.takePages() {
+            for index in 0..<page.count {
+                let row = page[index]
+                expectEqual(row.text(of: name.index), String(repeating: "x", count: length))
+                let expected = length % 4 == 3 ? nil : ObjectReference(key: Int64(length) << 40, entity: 4)
+                expectEqual(row.reference(of: owner.index), expected)
+                length += 1
+            }
         }
+        expectEqual(length, 40)
     }
 
     @Test func `rows with more values than bits, or with binary data, are not packed`() {

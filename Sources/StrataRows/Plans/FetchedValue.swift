@@ -27,17 +27,27 @@ package enum FetchedValue: Sendable {
     }
 }
 
-/// Takes the values of dictionary results, one result at a time, so that no one has to keep the values of all.
+/// Takes the values of dictionary results one by one, so that no one has to keep the values of all.
+///
+///     begin → take the values of a result that are not null → end the result → take those of the next …
+///
+/// The store reads meanwhile, so none of the members may run code of the program. A result takes one value for a column at
+/// most.
 package protocol FetchedValueReceiver: AnyObject {
-    /// Prepares for the first result, also if the store begins anew: results that were taken before do not count then.
+    /// Prepares for the first result, also if the store begins anew: what was taken before does not count then.
     func begin()
 
-    /// Takes one result.
-    ///
-    /// The store reads meanwhile, so this may run no code of the program.
-    ///
-    /// - Parameter values: The values, which may be moved out if others are left in their place.
-    func take(_ values: UnsafeMutableBufferPointer<FetchedValue>)
+    /// Takes a value of any kind.
+    func take(_ value: FetchedValue, at column: Int)
+    /// Takes a text, whose bytes are valid until the method returns, with invalid ones to be repaired.
+    func take(text: UnsafeBufferPointer<UInt8>, at column: Int)
+    /// Takes an integer.
+    func take(integer: Int64, at column: Int)
+    /// Takes a floating-point number.
+    func take(number: Double, at column: Int)
+
+    /// Ends a result, which has the values that were taken since the last one.
+    func endResult()
 }
 
 /// The values of dictionary results, one result after the other.
@@ -62,15 +72,16 @@ package struct FetchedValues: Sendable {
         self.values = values
     }
 
-    /// Passes each result's values to `body`, which may move them out if it leaves others in their place.
-    package mutating func withEach(
-        _ body: (UnsafeMutableBufferPointer<FetchedValue>) throws -> Void
-    ) rethrows {
-        let width = width
-        try values.withUnsafeMutableBufferPointer { values in
-            for first in stride(from: 0, to: values.count, by: width) {
-                try body(UnsafeMutableBufferPointer(rebasing: values[first..<(first + width)]))
-            }
+    /// Hands the values over.
+    package func give(to receiver: some FetchedValueReceiver) {
+        receiver.begin()
+        var column = 0
+        for value in values {
+            receiver.take(value, at: column)
+            column += 1
+            guard column == width else { continue }
+            receiver.endResult()
+            column = 0
         }
     }
 

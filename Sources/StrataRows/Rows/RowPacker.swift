@@ -2,7 +2,7 @@ import Foundation
 
 /// Packs rows into pages, as an engine reads them.
 ///
-///     begin a row → set its values → begin the next row … → take the rows
+///     begin a row → set its values → begin the next row … → take the pages
 ///
 /// A row can be packed if its entity has no binary data: these may be large, and would be copied for each read.
 public struct RowPacker: ~Copyable {
@@ -13,13 +13,16 @@ public struct RowPacker: ~Copyable {
     private static let mostTextBytes = 255
 
     private let stride: Int
+    private let owner: (AnyObject & Sendable)?
     private let records: UnsafeMutableRawPointer
     private var recordCount = 0
     private var bytes: UnsafeMutableRawPointer
     private var byteCount = 0
     private var capacity = RowPacker.fullSize * 2
     private var longTexts: [String] = []
-    private var rows: [PackedRow] = []
+    private var pages: [RowPage] = []
+    /// The number of rows in `pages`.
+    private var pagedCount = 0
 
     /// Whether rows of these entities can be packed.
     package static func canPack(_ layouts: [EntityLayout]) -> Bool {
@@ -28,9 +31,14 @@ public struct RowPacker: ~Copyable {
         }
     }
 
-    /// Makes a packer for rows with up to so many slots.
-    package init(slotCount: Int) {
-        stride = MemoryLayout<PackedRow.Record>.size + slotCount * 8
+    /// Makes a packer.
+    ///
+    /// - Parameters:
+    ///   - slotCount: The most slots of a row.
+    ///   - owner: What the layer above needs to make sense of the rows; each page holds it.
+    package init(slotCount: Int, for owner: (AnyObject & Sendable)? = nil) {
+        self.owner = owner
+        stride = MemoryLayout<RowPage.Record>.size + slotCount * 8
         records = .allocate(byteCount: stride * Self.mostRows, alignment: 8)
         bytes = .allocate(byteCount: capacity, alignment: 8)
     }
@@ -41,24 +49,24 @@ public struct RowPacker: ~Copyable {
     }
 
     /// The number of rows so far.
-    package var count: Int { rows.count + recordCount }
+    package var count: Int { pagedCount + recordCount }
 
     /// Begins a row, all of whose values are null.
     public mutating func begin(_ layout: Unmanaged<EntityLayout>, key: Int64) {
         if recordCount == Self.mostRows || byteCount >= Self.fullSize { endPage() }
-        record(recordCount).initialize(to: PackedRow.Record(layout: layout, key: key))
+        record(recordCount).initialize(to: RowPage.Record(layout: layout, key: key))
         recordCount += 1
     }
 
     /// Ends the rows, and gives them away.
-    package mutating func takeRows() -> [PackedRow] {
+    package mutating func takePages() -> [RowPage] {
         endPage()
-        defer { rows = [] }
-        return rows
+        defer { (pages, pagedCount) = ([], 0) }
+        return pages
     }
 
-    private func record(_ index: Int) -> UnsafeMutablePointer<PackedRow.Record> {
-        (records + index * stride).assumingMemoryBound(to: PackedRow.Record.self)
+    private func record(_ index: Int) -> UnsafeMutablePointer<RowPage.Record> {
+        (records + index * stride).assumingMemoryBound(to: RowPage.Record.self)
     }
 
     private mutating func endPage() {
@@ -67,12 +75,8 @@ public struct RowPacker: ~Copyable {
         let memory = UnsafeMutableRawPointer.allocate(byteCount: size + byteCount, alignment: 8)
         memory.copyMemory(from: records, byteCount: size)
         (memory + size).copyMemory(from: bytes, byteCount: byteCount)
-        let page = RowPage(memory, bytesAt: size, longTexts)
-        for index in 0..<recordCount {
-            rows.append(
-                PackedRow(page, UnsafePointer((memory + index * stride).assumingMemoryBound(to: PackedRow.Record.self)))
-            )
-        }
+        pages.append(RowPage(memory, count: recordCount, stride: stride, longTexts, for: owner))
+        pagedCount += recordCount
         (recordCount, byteCount) = (0, 0)
         longTexts.removeAll()
     }

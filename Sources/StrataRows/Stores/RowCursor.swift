@@ -8,11 +8,17 @@ package protocol RowCursor: AnyObject {
     /// The same rows in pages, if the cursor can pack them; otherwise `nil`, and nothing was read.
     ///
     /// A cursor that cannot pack rows uses the default.
-    func nextPacked(_ count: Int) throws -> [PackedRow]?
+    ///
+    /// - Parameters:
+    ///   - count: The most rows.
+    ///   - owner: What the caller needs to make sense of the rows; each page holds it.
+    /// - Returns: The pages, none at the end.
+    /// - Throws: As ``next(_:)``.
+    func nextPages(_ count: Int, for owner: (AnyObject & Sendable)?) throws -> [RowPage]?
 }
 
 extension RowCursor {
-    package func nextPacked(_ count: Int) throws -> [PackedRow]? { nil }
+    package func nextPages(_ count: Int, for owner: (AnyObject & Sendable)?) throws -> [RowPage]? { nil }
 }
 
 /// A cursor over rows that are already in memory.

@@ -72,9 +72,7 @@ package protocol RowSource: AnyObject, Sendable {
 
 extension RowSource {
     package func values(for plan: DictionaryPlan, to receiver: some FetchedValueReceiver) throws {
-        var values = try values(for: plan)
-        receiver.begin()
-        values.withEach { receiver.take($0) }
+        try values(for: plan).give(to: receiver)
     }
 
     /// Reads many rows of one hierarchy; nothing stops the read.

@@ -29,6 +29,8 @@ struct BenchOptions {
     var side: any Side.Type = FrameworkSide.self
     /// Whether the orders of Northwind are read, and nothing else.
     var readsNorthwind = false
+    /// The forms in which they are read; all others are compared with the first.
+    var forms = NorthwindForm.allCases
     /// Whether this process only makes the database with which a run of ``once`` begins.
     var prepares = false
     /// The side whose objects this process weighs, if another process of the benchmark started it for that.
@@ -65,7 +67,7 @@ struct BenchOptions {
 
         Usage: bench [--only W1,W2] [--rows N] [--runs N] [--caches STATE] [--json FILE] [--folder FOLDER]
                bench --prepare | --once W2 [--side SIDE] [--rows N] [--caches STATE] --folder FOLDER
-               bench --northwind [--runs N] [--json FILE] [--folder FOLDER]
+               bench --northwind [--forms rows,typedRows] [--runs N] [--json FILE] [--folder FOLDER]
                bench --store postgresql [--only P1,P2] [--rows N] [--runs N] [--seconds N] [--round-trip MS]
                bench --tenants N [--connections N] [--requests N] [--apart]
 
@@ -78,6 +80,7 @@ struct BenchOptions {
                            with --apart no session serves two of them
 
           --northwind      read all orders of Northwind in several forms, each --runs times (default: 100)
+          --forms LIST     some of \(NorthwindForm.allCases.map(\.name).joined(separator: ", "))
 
           --only LIST      some of them, as in W2,W10 (default: all); their names and what they do are below
           --rows N         venues in the store (default: 100000)
@@ -169,6 +172,13 @@ struct BenchOptions {
                 }
                 options.caches = state
             case "--northwind": options.readsNorthwind = true
+            case "--forms":
+                options.forms = try value(of: name).split(separator: ",").map { text in
+                    guard let form = NorthwindForm.allCases.first(where: { $0.name == text }) else {
+                        throw BenchError("There is no form “\(text)”. --help lists them")
+                    }
+                    return form
+                }
             case "--width":
                 let text = try value(of: name)
                 guard let width = RowWidth(rawValue: text) else {

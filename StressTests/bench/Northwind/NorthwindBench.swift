@@ -31,7 +31,7 @@ final class NorthwindBench {
         let filled = try FrameworkSide.Stack(folder + "/framework.sqlite", model)
         try data.fill(filled)
         filled.close()
-        for form in NorthwindForm.allCases where form.usesFramework {
+        for form in options.forms where form.usesFramework {
             stacks[form] = try FrameworkSide.Stack(folder + "/framework.sqlite", model)
         }
     }
@@ -49,14 +49,14 @@ final class NorthwindBench {
         let bench = try NorthwindBench(options, in: folder)
         defer { bench.close() }
         let times = try bench.times()
-        for (form, durations) in zip(NorthwindForm.allCases, times) {
+        for (form, durations) in zip(options.forms, times) {
             try report(NorthwindFigures(form: form, durations: durations, base: times[0]))
         }
     }
 
     /// The times of each form.
     private func times() throws -> [[Duration]] {
-        let forms = NorthwindForm.allCases
+        let forms = options.forms
         var times: [[Duration]] = forms.map { _ in [] }
         for round in 0..<(Self.warmUp + options.runs) {
             var checksums = forms.map { _ in 0 }
@@ -82,6 +82,7 @@ final class NorthwindBench {
         case .batches: try readBatches()
         case .rows: try readRows(.rows) { row in checksum(ofOrder: { row[$0] }) }
         case .typedRows: try readRows(.typedRows, checksum(ofRow:))
+        case .plainDictionaries: try readPlainDictionaries()
         case .dictionaries: try readDictionaries()
         }
     }
@@ -103,6 +104,16 @@ final class NorthwindBench {
             while try select.step() { orders.append(PlainOrderObject(select)) }
             select.reset()
             return orders.reduce(0) { $0 &+ $1.values.checksum }
+        }
+    }
+
+    /// Dictionaries with the values that those of the framework have, made as code without it would make them.
+    private func readPlainDictionaries() throws -> Sample {
+        var orders: [[String: Any]] = []
+        return try Sample.measuring {
+            while try select.step() { orders.append(PlainOrder.values(select)) }
+            select.reset()
+            return orders.reduce(0) { sum, order in sum &+ checksum(ofOrder: { order[$0] }) }
         }
     }
 

@@ -7,7 +7,16 @@ enum NorthwindForm: String, CaseIterable {
     case batches = "Strata, `batchedResults`, 1,000 at a time"
     case rows = "Strata, `rows(for:)`, 1,000 at a time"
     case typedRows = "Strata, `rows(for:)`, values read with their types"
+    case plainDictionaries = "raw, a dictionary for each row"
     case dictionaries = "Strata, dictionaries"
 
-    var usesFramework: Bool { self != .structures && self != .classes }
+    var usesFramework: Bool {
+        switch self {
+        case .structures, .classes, .plainDictionaries: false
+        default: true
+        }
+    }
+
+    /// The form's name on the command line.
+    var name: String { "\(self)" }
 }

@@ -76,6 +76,23 @@ struct PlainOrder {
     }
 }
 
+extension PlainOrder {
+    /// The values of an order by name; a missing one has no key.
+    @inline(__always)
+    static func values(_ row: RawStatement) -> [String: Any] {
+        var values: [String: Any] = Dictionary(minimumCapacity: NorthwindData.orderColumns.count)
+        for (index, column) in NorthwindData.orderColumns.enumerated() {
+            let index = Int32(truncatingIfNeeded: index)
+            switch column.kind {
+            case .integer: values[column.name] = NSNumber(value: row.integer(index))
+            case .real: values[column.name] = NSNumber(value: row.double(index))
+            case .text: if let text = row.optionalText(index) { values[column.name] = text }
+            }
+        }
+        return values
+    }
+}
+
 /// The same as an object.
 ///
 /// The values lie in the object itself, as if it declared each of them.

@@ -13,26 +13,37 @@ import StrataRows
 /// }
 /// ```
 public struct FetchedRow: Sendable {
-    private let row: Form
-    /// The row, if it is packed, without a reference to its page, which ``row`` has: so reading a value counts none.
+    private let memory: Memory
+    /// The row, if it is packed, without a reference to its page, which ``memory`` has: so reading a value counts none.
     private let packed: UnsafePackedRow?
-    private let store: OpenStore
 
-    private enum Form {
-        case whole(Row)
-        case packed(PackedRow)
+    private enum Memory {
+        case whole(Row, OpenStore)
+        /// A page for a store.
+        ///
+        /// The page has the only reference to the store, so that threads which read different rows do not count references
+        /// to the same object.
+        case page(RowPage)
     }
 
     package init(_ row: Row, _ store: OpenStore) {
-        self.row = .whole(row)
+        memory = .whole(row, store)
         packed = nil
-        self.store = store
     }
 
-    package init(_ row: PackedRow, _ store: OpenStore) {
-        self.row = .packed(row)
-        packed = row.unsafe
-        self.store = store
+    private init(_ index: Int, of page: RowPage) {
+        memory = .page(page)
+        packed = page[index]
+    }
+
+    /// The rows in pages whose owner is an ``OpenStore``.
+    package static func rows(in pages: [RowPage]) -> [FetchedRow] {
+        var rows: [FetchedRow] = []
+        rows.reserveCapacity(pages.reduce(0) { $0 + $1.count })
+        for page in pages {
+            for index in 0..<page.count { rows.append(FetchedRow(index, of: page)) }
+        }
+        return rows
     }
 
     /// The ID of the object; a context can make the object from it.
@@ -41,17 +52,26 @@ public struct FetchedRow: Sendable {
     /// The entity of the object, which may be a sub-entity of the requested one.
     public var entity: NSEntityDescription { layout.entity }
 
+    private var store: OpenStore {
+        switch memory {
+        case .whole(_, let store): return store
+        case .page(let page):
+            guard let store = page.owner as? OpenStore else { fatalError("A page of rows belongs to no store.") }
+            return store
+        }
+    }
+
     private var layout: EntityLayout {
-        switch row {
-        case .whole(let row): row.layout
-        case .packed(let row): row.layout
+        switch memory {
+        case .whole(let row, _): row.layout
+        case .page(let page): withExtendedLifetime(page) { packed.unsafelyUnwrapped.layout }
         }
     }
 
     private var key: Int64 {
-        switch row {
-        case .whole(let row): row.key
-        case .packed(let row): row.key
+        switch memory {
+        case .whole(let row, _): row.key
+        case .page(let page): withExtendedLifetime(page) { packed.unsafelyUnwrapped.key }
         }
     }
 
@@ -88,7 +108,7 @@ public struct FetchedRow: Sendable {
     }
 
     /// The row, if it is not packed.
-    private var whole: Row? { if case .whole(let row) = row { row } else { nil } }
+    private var whole: Row? { if case .whole(let row, _) = memory { row } else { nil } }
 
     private func refuse(_ key: String) -> Never {
         fatalError(
@@ -117,15 +137,15 @@ public struct FetchedRow: Sendable {
     }
 
     private func reference(_ slot: Slot) -> ObjectReference? {
-        switch row {
-        case .whole(let row): row.reference(slot)
-        case .packed(let row): row.reference(of: slot.index)
+        switch memory {
+        case .whole(let row, _): row.reference(slot)
+        case .page(let page): withExtendedLifetime(page) { packed.unsafelyUnwrapped.reference(of: slot.index) }
         }
     }
 
     private func archive(_ slot: Slot) -> Data? {
         // Rows with archives are not packed.
-        guard case .whole(let row) = row, !row.isNull(slot.index) else { return nil }
+        guard let row = whole, !row.isNull(slot.index) else { return nil }
         return row.data(slot.word)
     }
 }

@@ -62,9 +62,7 @@ struct DictionaryFetch {
     func dictionaries() throws -> [[String: Any]] {
         let maker = DictionaryMaker(plan.columns, ValueBoxer(context, stores))
         guard stores.count == 1, prepared == nil, !maker.runsCode else {
-            var values = try values()
-            maker.begin()
-            values.withEach { maker.take($0) }
+            try values().give(to: maker)
             return maker.results
         }
         try context.willRead(announced)

@@ -1,51 +1,13 @@
 import Foundation
+import StrataLocks
 
-/// The values of one row in a page with other rows: a constant that any thread may read.
+/// The values of one row in a page with other rows, without a reference to the page, which the caller holds.
 ///
-/// A text is made from its bytes each time it is read.
-public struct PackedRow: @unchecked Sendable {
-    // @unchecked Sendable: the memory of a page never changes.
-    /// The page, which holds the memory.
-    private let page: RowPage
-    /// The row without the reference to the page.
-    package let unsafe: UnsafePackedRow
-
-    /// The part of a row's memory before its words.
-    struct Record {
-        /// The layout, which lives as long as the process.
-        let layout: Unmanaged<EntityLayout>
-        let key: Int64
-        /// A bit for each slot, set if the value is null.
-        var nulls = UInt64.max
-    }
-
-    init(_ page: RowPage, _ record: UnsafePointer<Record>) {
-        self.page = page
-        unsafe = UnsafePackedRow(page: .passUnretained(page), record: record)
-    }
-
-    /// The layout, which gives the place of each property.
-    package var layout: EntityLayout { withExtendedLifetime(page) { unsafe.layout } }
-
-    /// The primary key.
-    package var key: Int64 { withExtendedLifetime(page) { unsafe.key } }
-
-    /// The text in a slot; `nil` for no value.
-    package func text(of slot: Int) -> String? { withExtendedLifetime(page) { unsafe.text(of: slot) } }
-
-    /// The destination of a to-one relationship; `nil` for no value.
-    package func reference(of slot: Int) -> ObjectReference? {
-        withExtendedLifetime(page) { unsafe.reference(of: slot) }
-    }
-}
-
-/// A packed row without a reference to its page, for code that reads many values and holds the page meanwhile.
-///
-/// To count references would take longer than to read most values.
+/// To count references would take longer than to read most values. A text is made from its bytes each time it is read.
 public struct UnsafePackedRow: @unchecked Sendable {
     // @unchecked Sendable: the memory of a page never changes.
     let page: Unmanaged<RowPage>
-    let record: UnsafePointer<PackedRow.Record>
+    let record: UnsafePointer<RowPage.Record>
 
     /// The layout, which gives the place of each property.
     package var layout: EntityLayout { record.pointee.layout.takeUnretainedValue() }
@@ -119,9 +81,27 @@ public struct UnsafePackedRow: @unchecked Sendable {
 ///
 /// One allocation for many rows takes the place of one for each row and for each longer text. So a thread that reads rows
 /// for another one does not leave it many small objects to free. But a row that is kept keeps its page, so a page is small.
-final class RowPage: @unchecked Sendable {
+public final class RowPage: @unchecked Sendable {
     // @unchecked Sendable: the memory is written before the page is made.
+    /// The part of a row's memory before its words.
+    struct Record {
+        /// The layout, which lives as long as the process.
+        let layout: Unmanaged<EntityLayout>
+        let key: Int64
+        /// A bit for each slot, set if the value is null.
+        var nulls = UInt64.max
+    }
+
+    /// The number of rows, at least one.
+    package let count: Int
+    /// What the layer above needs to make sense of the rows.
+    ///
+    /// A reference for each page counts less often than one for each row, which would be to the same object.
+    package let owner: (AnyObject & Sendable)?
+
     private let memory: UnsafeMutableRawPointer
+    /// The bytes from one row to the next.
+    private let stride: Int
     private let bytes: UnsafeRawPointer
     /// Texts that are too long to be copied for each read.
     private let longTexts: [String]
@@ -130,15 +110,32 @@ final class RowPage: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - memory: The records, and then the bytes.
-    ///   - offset: The place of the bytes.
+    ///   - count: The number of records.
+    ///   - stride: The bytes of a record.
     ///   - longTexts: The texts that are not among the bytes.
-    init(_ memory: UnsafeMutableRawPointer, bytesAt offset: Int, _ longTexts: [String]) {
+    ///   - owner: What the layer above needs to make sense of the rows.
+    init(
+        _ memory: UnsafeMutableRawPointer,
+        count: Int,
+        stride: Int,
+        _ longTexts: [String],
+        for owner: (AnyObject & Sendable)?
+    ) {
         self.memory = memory
+        self.count = count
+        self.stride = stride
         self.longTexts = longTexts
-        bytes = UnsafeRawPointer(memory + offset)
+        self.owner = owner
+        bytes = UnsafeRawPointer(memory + count * stride)
     }
 
     deinit { memory.deallocate() }
+
+    /// A row of the page, valid as long as the page.
+    package subscript(index: Int) -> UnsafePackedRow {
+        let record = UnsafePointer((memory + index * stride).assumingMemoryBound(to: Record.self))
+        return UnsafePackedRow(page: .passUnretained(self), record: record)
+    }
 
     /// A word for a value among the bytes: its place, and its size.
     static func word(place: Int, size: Int) -> UInt64 { UInt64(place) << 32 | UInt64(size) }
@@ -149,7 +146,8 @@ final class RowPage: @unchecked Sendable {
     func text(_ word: UInt64) -> String {
         let (place, size) = (Int(word >> 32), Int(word & UInt64(UInt32.max)))
         if size == UInt32.max { return longTexts[place] }
-        return String(decoding: UnsafeRawBufferPointer(start: bytes + place, count: size), as: UTF8.self)
+        let start = (bytes + place).assumingMemoryBound(to: UInt8.self)
+        return String(ofUTF8: UnsafeBufferPointer(start: start, count: size))
     }
 
     /// A value whose bytes are aligned.
