@@ -1,8 +1,9 @@
 /// Texts of up to 15 ASCII bytes, made without a call.
 ///
-/// A string of that length lies in its own two words: the bytes, and in the last byte a mark with their number. The standard
-/// library makes such a string in some 130 instructions, and two words take 35. Nothing promises this form. So it is compared
-/// with strings of the standard library once in each process, and is not used if one of them differs.
+/// A string of that length lies in its own two words: the bytes, and in the last byte a mark with their number. The
+/// standard library makes such a string in some 130 instructions, and to fill two words takes some 40. Nothing promises
+/// this form. So it is compared with strings of the standard library once in each process, and is not used if one of
+/// them differs.
 ///
 /// It is public for the sake of inlining, as everything that is used for each value.
 public enum ShortTexts {

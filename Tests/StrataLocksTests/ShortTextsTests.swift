@@ -42,10 +42,13 @@ struct ShortTextsTests {
 
     @Test func `no byte beyond the text is read`() {
         // The bytes around the text would show in it.
-        let bytes = [UInt8](repeating: 0xFF, count: 8) + Array("0123456789abcde".utf8) + [UInt8](repeating: 0xFF, count: 8)
+        let around = [UInt8](repeating: 0xFF, count: 8)
+        let bytes = around + Array("0123456789abcde".utf8) + around
         for start in 8...23 {
             for end in start...23 {
-                let text = bytes.withUnsafeBufferPointer { String(ofUTF8: UnsafeBufferPointer(rebasing: $0[start..<end])) }
+                let text = bytes.withUnsafeBufferPointer {
+                    String(ofUTF8: UnsafeBufferPointer(rebasing: $0[start..<end]))
+                }
                 expectEqual(text, String(decoding: bytes[start..<end], as: UTF8.self))
             }
         }

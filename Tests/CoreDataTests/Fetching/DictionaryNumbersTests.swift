@@ -12,7 +12,8 @@ struct DictionaryNumbersTests {
     func `are those of the objects, of each type and size, however many there are`(_ kind: StoreKind) throws {
         let entity = GuideModel.entity("Number", NSManagedObject.self)
         entity.properties =
-            Self.types.enumerated().map { GuideModel.attribute("n\($0)", $1) } + [GuideModel.attribute("place", .integer64)]
+            Self.types.enumerated().map { GuideModel.attribute("n\($0)", $1) }
+            + [GuideModel.attribute("place", .integer64)]
         let model = NSManagedObjectModel()
         model.entities = [entity]
         let context = try Stack(kind, model: model).context()
