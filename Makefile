@@ -43,8 +43,8 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points schedules test-small-sizes test-repeat \
-	test-postgresql $(POSTGRESQL_PARTS) test-postgresql-portable test-citus bench bench-northwind bench-compare check-bench-compare stress \
-	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
+	test-postgresql $(POSTGRESQL_PARTS) test-postgresql-portable test-postgresql-portable-all test-citus bench bench-northwind bench-compare check-bench-compare \
+	stress stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
 	check-layers check-folders check-stores check-protocols check-models check-client check-without-postgresql docs docs-preview check-docs check-api check-pages \
 	system-packages postgresql-packages python valgrind spin
 
@@ -75,6 +75,7 @@ help:
 	@echo "  make stress                   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
 	@echo "  make stress-quick             twelve scenarios for two seconds each, in a debug build without fault points"
 	@echo "  make test-postgresql-portable portable stores, behind a proxy that refuses what many engines of PostgreSQL's wire lack"
+	@echo "  make test-postgresql-portable-all  the same with all suites that a portable store has to pass, and without stress"
 	@echo "  make stress-postgresql        the scenarios that know PostgreSQL, on a private server, for SECONDS=5 each"
 	@echo "  make stress-red               break something on purpose, once for each sabotage: each must be caught"
 	@echo "  make stress-tsan              run the scenarios that make sense under the thread sanitizer"
@@ -194,20 +195,38 @@ test-postgresql-stepped:
 test-postgresql-others:
 	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_OTHER_TESTS)'
 
-# Stores behind a proxy that refuses what many engines of PostgreSQL's wire lack, and that answers one COMMIT in seven by 40001: the suites
-# with advisory locks that lock nothing, `stress` also without any. portable-skipped.txt has what is left out, and why.
+# Stores behind a proxy that refuses what many engines of PostgreSQL's wire lack: the suites with advisory locks that lock nothing, `stress` also
+# without any. portable-skipped.txt has what is left out, and why.
+#
+# For the suites the proxy answers each transaction once by 40001, so that the verdict does not depend on which test a count of COMMITs reaches. The
+# tests of portable-commits.txt run with a proxy that carries out all of them. For `stress` it refuses one COMMIT in seven.
 PORTABLE_SKIPPED = $(shell cat Tests/postgresql-skipped.txt Tests/portable-skipped.txt | grep -v '^\#' | paste -sd '|')
-PORTABLE_TESTS ?= ^CoreDataJobsTests\.JobLimitTests|^StrataPostgreSQLStoreTests\.(Fault|RepeatedSave|Aggregate|BatchAtOnce)Tests
+PORTABLE_COMMITS = $(shell grep -v '^\#' Tests/portable-commits.txt | paste -sd '|')
+PORTABLE_TESTS ?= ^CoreDataJobsTests\.JobLimitTests|^StrataPostgreSQLStoreTests\.(Fault|RepeatedSave|Aggregate|BatchAtOnce)Tests|$\
+	^FeaturePairsTests\.|^CoreDataSteppedTests\.(BatchStreaming|Follower|FollowerPlace|HistoryConsumer|RemoteChange|RowLock|RowLockWindow|$\
+	SharingProcesses)Tests|^CoreDataOperationsTests\.CheckTests|^CoreDataTests\.(AutomaticMerge|Batch[A-Z][a-z]*|Claim|Conflict|ConstraintConflict|$\
+	DerivedAttribute|History(Fetch|Merging|Picking|Recording|Token)|Identity|LostUpdate|ManyConflicts|MergePolicy|Merge|Metadata|OthersCommits|$\
+	OvertakenDeletion|PinnedReading|Relationship|RevivedRow|SaveVariant|Saving|TrumpedSave|UnreadableStore)Tests
+# The suites that any store has to pass, and those of the store that are not about the other form.
+PORTABLE_ALL = ^CoreDataTests\.|$(POSTGRESQL_STEPPED_TESTS)|^StrataSQLTests\.|$(POSTGRESQL_OTHER_TESTS)|$\
+	^StrataPostgreSQLStoreTests\.(Fault|RepeatedSave|Aggregate|BatchAtOnce)Tests
 PORTABLE_TESTED = STRATA_PORTABLE=silent STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/tested.sh .build/$@.log Tests/postgresql-server.sh run $\
-	$$($(SWIFT) build --show-bin-path)/StrataPackageTests.xctest --testing-library swift-testing --no-parallel --skip '$(PORTABLE_SKIPPED)'
+	$$($(SWIFT) build --show-bin-path)/StrataPackageTests.xctest --testing-library swift-testing --no-parallel
 PORTABLE_STRESS = Tests/postgresql-server.sh run .build/debug/stress bank append anomalies processes crash --store postgresql --seed random $\
 	--seconds $(SECONDS) --floor 1 $(STRESS_ARGS)
+PORTABLE_EACH = STRATA_PORTABLE_EVERY=each $(PORTABLE_TESTED) --skip '$(PORTABLE_SKIPPED)|$(PORTABLE_COMMITS)'
 test-postgresql-portable: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product stress
-	$(PORTABLE_TESTED) --filter '$(PORTABLE_TESTS)'
+	$(PORTABLE_EACH) --filter '$(PORTABLE_TESTS)'
+	STRATA_PORTABLE_EVERY=0 $(PORTABLE_TESTED) --skip '$(PORTABLE_SKIPPED)' --filter '^(?=.*($(PORTABLE_COMMITS)))($(PORTABLE_ALL))'
 	STRATA_PORTABLE=missing $(PORTABLE_STRESS)
 	STRATA_PORTABLE=silent $(PORTABLE_STRESS)
+
+# All suites that a portable store has to pass, each transaction of which is refused once.
+test-postgresql-portable-all: system-packages postgresql-packages
+	STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests
+	$(PORTABLE_EACH) --filter '$(PORTABLE_ALL)'
 
 # The steps of a trial on the server of URL, whose tables may be on several nodes: made for a Citus whose role has `citus.enable_schema_based_sharding`
 # on. On a plain PostgreSQL they pass too. The schema of the trial is removed at the end.

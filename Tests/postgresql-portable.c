@@ -4,7 +4,13 @@
  *
  * It refuses (0A000) statements that name numbers of transactions, snapshots that can be exported, LISTEN and NOTIFY, deferrable constraints, locks of
  * tables, and, with MODE `missing`, advisory locks. With MODE `silent` these are accepted and lock nothing: they are functions of the schema
- * strata_silent. Every so many COMMITs, one is answered by 40001, and the transaction is rolled back.
+ * strata_silent.
+ *
+ * Some COMMITs are answered by 40001, and the transaction is rolled back. If EVERY is a number, then these are one in so many COMMITs of all
+ * connections; none with 0. If EVERY is `each`, then they do not depend on what others do: on each connection every second COMMIT, beginning with the
+ * first. So a transaction that is made again on its connection is refused exactly once. Two kinds of transactions are never refused then: those that a
+ * test begins by plain SQL (BEGIN without anything after it), as nobody would make them again, and those that ask for the end of another one by its
+ * receipt, as they are made again on a new connection each time.
  *
  * Functions in a schema before pg_catalog would not do: stores write `pg_catalog.` before functions, and LISTEN and COMMIT are no functions. */
 #include <pthread.h>
@@ -21,6 +27,7 @@
 
 static const char *server_path;
 static bool is_silent;
+static bool refuses_each;
 static unsigned long every;
 static atomic_ulong commits;
 
@@ -41,6 +48,8 @@ struct connection {
 struct stream {
     int from, to;
     size_t start, end, waiting;
+    /* Whether the open transaction is plain SQL, whether it asks for a receipt, and whether the COMMIT before was refused. */
+    bool is_plain, asks, was_refused;
     char in[65536], out[65536];
 };
 
@@ -113,10 +122,22 @@ static bool put_head(struct stream *stream, char type, size_t body) {
     return put(stream, head, sizeof head);
 }
 
+/* Whether the next COMMIT of a connection is refused. */
+static bool refuses_commit(struct stream *stream) {
+    if (stream->is_plain) return false;
+    if (refuses_each && stream->asks) return false;
+    if (refuses_each) return stream->was_refused = !stream->was_refused;
+    return every > 0 && (atomic_fetch_add(&commits, 1) + 1) % every == 0;
+}
+
 /* The statement that the server gets instead of one; frees nothing, and returns memory that has to be freed. */
-static char *rewritten(const char *sql) {
-    if (strcmp(sql, "COMMIT") == 0)
-        return strdup(every > 0 && (atomic_fetch_add(&commits, 1) + 1) % every == 0 ? refused_commit : sql);
+static char *rewritten(struct stream *stream, const char *sql) {
+    if (strncmp(sql, "BEGIN", 5) == 0) {
+        stream->is_plain = sql[5] != ' ';
+        stream->asks = false;
+    }
+    if (strncmp(sql, "INSERT INTO strata_receipt", 26) == 0 && strstr(sql, "ON CONFLICT") != NULL) stream->asks = true;
+    if (strcmp(sql, "COMMIT") == 0) return strdup(refuses_commit(stream) ? refused_commit : sql);
     if (strncmp(sql, "LISTEN", 6) == 0 || strncmp(sql, "NOTIFY", 6) == 0) return strdup(unsupported);
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (strstr(sql, missing[i]) != NULL) return strdup(unsupported);
@@ -149,7 +170,7 @@ static bool pass_statement(struct stream *stream, char type, size_t length) {
         size_t before = type == 'P' ? strlen(body) + 1 : 0;
         const char *sql = body + before;
         size_t after = before + strlen(sql) + 1;
-        char *new = rewritten(sql);
+        char *new = rewritten(stream, sql);
         size_t count = strlen(new) + 1;
         is_passed = put_head(stream, type, before + count + length - after) && put(stream, body, before) && put(stream, new, count)
             && put(stream, body + after, length - after);
@@ -232,6 +253,7 @@ int main(int count, char **arguments) {
     if (count != 5) return 2;
     server_path = arguments[1];
     is_silent = strcmp(arguments[3], "silent") == 0;
+    refuses_each = strcmp(arguments[4], "each") == 0;
     every = strtoul(arguments[4], NULL, 10);
     signal(SIGPIPE, SIG_IGN);
     int door = socket(AF_UNIX, SOCK_STREAM, 0);

@@ -12,7 +12,8 @@
 #   Tests/postgresql-server.sh portable FOLDER SERVER [EVERY]    starts a proxy before the one in SERVER that refuses what many engines of its wire
 #                                                                lack, and prints the URL that leads through it: see postgresql-portable.c. With
 #                                                                STRATA_PORTABLE=silent advisory locks lock nothing, otherwise they are missing.
-#                                                                One COMMIT in EVERY (7) is answered by 40001; `stop` stops it
+#                                                                One COMMIT in EVERY is answered by 40001, or with `each` each transaction once;
+#                                                                without it, STRATA_PORTABLE_EVERY says that, or else 7. `stop` stops it
 #   Tests/postgresql-server.sh redirect FOLDER SERVER            makes the pooler lead to the server in SERVER, while its clients stay connected
 #   Tests/postgresql-server.sh certificates FOLDER NAME          makes an authority (root.crt) and a server's certificate and key by that name
 #                                                                (server.crt, server.key); the folder may be there
@@ -170,7 +171,7 @@ portable() {
     cc -O1 -pthread -o "$folder/portable" "$(dirname "${BASH_SOURCE[0]}")/postgresql-portable.c"
     (
         close_descriptors
-        exec "$folder/portable" "$server/.s.PGSQL.5432" "$folder/.s.PGSQL.5432" "$mode" "${3:-7}" < /dev/null > /dev/null 2>&1
+        exec "$folder/portable" "$server/.s.PGSQL.5432" "$folder/.s.PGSQL.5432" "$mode" "${3:-${STRATA_PORTABLE_EVERY:-7}}" < /dev/null > /dev/null 2>&1
     ) &
     echo $! > "$folder/portable.pid"
     for _ in $(seq 200); do

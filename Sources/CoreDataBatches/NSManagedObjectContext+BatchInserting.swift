@@ -13,7 +13,7 @@ import StrataRows
 public struct BatchInsertProgress: Sendable, Hashable {
     /// The number of rows made so far, by a handler or from dictionaries; no row is written before all are made.
     public let preparedRows: Int
-    /// The number of rows written so far in the open transaction.
+    /// The number of rows written so far in the open transaction; it goes back to 0 if a server makes the store write them again.
     public let completedRows: Int
     /// The number of all rows; `nil` as long as a handler makes them.
     public let expectedRows: Int?

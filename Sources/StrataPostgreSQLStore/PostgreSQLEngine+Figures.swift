@@ -9,14 +9,21 @@ extension PostgreSQLEngine {
     package func check(timeout: Double) throws {
         let database = try openDatabase()
         try PostgreSQLBoundary.run(.reading, at: place) {
-            // A connection that was not used for a while may have been lost.
-            try database.pool.withConnection(within: timeout, repeatedIf: { $0.kind == .connection }) { connection in
-                connection.patience = timeout
-                try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
-                try database.requireSame(try StoreMetadata.read(connection, place))
-                try connection.commit()
+            // Some servers end transactions that only read in favour of others.
+            try database.pool.repeatingConflicts {
+                // A connection that was not used for a while may have been lost.
+                try database.pool.withConnection(within: timeout, repeatedIf: { $0.kind == .connection }) {
+                    try check($0, to: database, timeout: timeout)
+                }
             }
         }
+    }
+
+    private func check(_ connection: Connection, to database: OpenPostgreSQLStore, timeout: Double) throws {
+        connection.patience = timeout
+        try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+        try database.requireSame(try StoreMetadata.read(connection, place))
+        try connection.commit()
     }
 
     package var figures: EngineFigures? {

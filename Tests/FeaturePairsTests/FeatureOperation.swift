@@ -349,7 +349,7 @@ struct FeatureOperation: Sendable {
             return true
         },
         FeatureOperation("migrated to another model and back") { world in
-            guard world.isDatabase else { return false }
+            guard world.isDatabase, !StoreKind.isPortable else { return false }
             try world.migrate()
             return true
         },

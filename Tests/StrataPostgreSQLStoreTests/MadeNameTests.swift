@@ -11,7 +11,7 @@ struct MadeNameTests {
         try store.texts(
             """
             SELECT relname::text FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.current_schema()::regnamespace
-            AND relkind IN ('r', 'S') AND relname !~ '^strata_(store|transaction|change|consumer|history)' ORDER BY 1
+            AND relkind IN ('r', 'S') AND relname !~ '^strata_(store|transaction|change|consumer|history|lease|receipt)' ORDER BY 1
             """
         )
     }

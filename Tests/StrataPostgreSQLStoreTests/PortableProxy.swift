@@ -22,13 +22,13 @@ final class PortableProxy: Sendable {
 
     /// Starts a proxy.
     ///
-    /// One COMMIT in `every` is answered by 40001; none if that is 0.
-    init(_ locks: Locks = .silent, every: Int = 7) throws {
+    /// One COMMIT in `every` is answered by 40001; none if that is 0. With `nil`, each transaction is refused once.
+    init(_ locks: Locks = .silent, every: Int? = 7) throws {
         let server = try require(TestDatabase.url)
         let items = URLComponents(url: server, resolvingAgainstBaseURL: true)?.queryItems ?? []
         let host = try require(items.first { $0.name == "host" }?.value)
         let proxied = try PrivateServer.run(
-            ["portable", folder, host, "\(every)"],
+            ["portable", folder, host, every.map { "\($0)" } ?? "each"],
             ["STRATA_PORTABLE": locks.rawValue]
         )
         url = try require(URL(string: "\(proxied)&schema=\(schema)"))

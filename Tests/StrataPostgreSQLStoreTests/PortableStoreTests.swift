@@ -192,6 +192,42 @@ struct PortableStoreTests {
         try expectEqual(refusing.number("SELECT count(*) FROM strata_store"), 0)
     }
 
+    @Test func `an insertion that is made again counts no row twice in its progress`() async throws {
+        let proxy = try PortableProxy(every: nil)
+        let stack = try ServerStack(proxy.url)
+        let told = Shared<[BatchInsertProgress]>([])
+        let request = NSBatchInsertRequest(entityName: "City", objects: (0..<600).map { ["name": "\($0)"] })
+        _ = try await stack.context().execute(request) { progress in told.update { $0.append(progress) } }
+        let all = told.current
+        expectEqual(all.map(\.completedRows).max(), 600)
+        expectEqual(all.last?.completedRows, 600)
+        expect(all.allSatisfy { $0.expectedRows ?? 600 == 600 }, "\(all)")
+        expectEqual(zip(all, all.dropFirst()).count { $1.completedRows < $0.completedRows }, 1)
+        try expectEqual(stack.cities().count, 600)
+    }
+
+    @Test func `a save of a block that locks rows is not made again, and the block may run again`() throws {
+        let proxy = try PortableProxy(every: nil)
+        let stack = try ServerStack(proxy.url)
+        try stack.insert("Rome")
+        let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+        request.rowLock = RowLock(.update)
+        func rename(_ name: String) throws {
+            let context = stack.context()
+            try context.performAndWait(locking: .seconds(30)) {
+                try context.fetch(request).first?.setValue(name, forKey: "name")
+                try context.save()
+            }
+        }
+        // The block has read what it saves, so only its caller can make it again.
+        let error = expectThrows(CocoaError.self) { try rename("Roma") }
+        expectEqual(error?.code, .managedObjectContextLocking)
+        try expectEqual(stack.cities(), ["Rome"])
+        // The next connection may be a new one, on which the first COMMIT is refused too.
+        try waitUntil { (try? rename("Roma")) != nil }
+        try expectEqual(stack.cities(), ["Roma"])
+    }
+
     // MARK: - History
 
     @Test func `numbers become visible in their order, so a reader misses nothing`() throws {

@@ -71,7 +71,6 @@ extension BatchTransaction {
         var clashes: [BatchClash] = []
         var changed: Set<Int64> = []
         let control = insertion.control
-        control?.expect(given.count)
         var counter = RowCounter(control)
         for (position, given) in given.enumerated() {
             try control?.cancellation.check()

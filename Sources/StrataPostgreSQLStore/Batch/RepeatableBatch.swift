@@ -8,6 +8,8 @@ struct RepeatableBatch: RepeatableWork {
     /// The new rows of an insertion.
     private let given: [GivenRow]
     private let earlier: EarlierAttempts
+    /// Where the progress of an insertion was when the first attempt began; `nil` before that.
+    private var start: FetchControl.Position?
 
     /// Makes the rows of an insertion.
     ///
@@ -29,16 +31,25 @@ struct RepeatableBatch: RepeatableWork {
 
     func prepare(_ database: OpenPostgreSQLStore, on connection: Connection) {}
 
-    func run(
+    mutating func run(
         _ attempt: TransactionAttempt,
         in database: OpenPostgreSQLStore,
         on connection: Connection,
         identifier: UUID
     ) throws -> TransactionEnd<Void, BatchChanges> {
+        reportBeginning()
         // Each attempt begins with the rows as they were given.
         let work = BatchTransaction(batch, in: database, on: connection, after: earlier)
         let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)
         return .written((), work.changes, isRecorded: isRecorded, witness: nil)
+    }
+
+    /// Reports how many rows an insertion will write; a later attempt writes the same rows again, and goes back to none.
+    private mutating func reportBeginning() {
+        guard case .insert(let insertion) = batch.work, let control = insertion.control else { return }
+        if let start { return control.goBack(to: start) }
+        control.expect(given.count)
+        start = control.position
     }
 }
 

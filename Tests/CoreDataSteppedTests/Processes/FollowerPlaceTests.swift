@@ -212,10 +212,13 @@ struct FollowerPlaceTests {
                 // A program that restores the rows of a dump does the same. No transaction gets a number meanwhile,
                 // since the restore would take the number a second time.
                 let tables = try tables()
-                let locks = [
-                    "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 7275))",
-                    "LOCK TABLE \(tables.map { "\"\($0)\"" }.joined(separator: ", ")) IN EXCLUSIVE MODE",
-                ]
+                let locks =
+                    StoreKind.isPortable
+                    ? ["SELECT 1 FROM strata_store FOR UPDATE"]
+                    : [
+                        "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 7275))",
+                        "LOCK TABLE \(tables.map { "\"\($0)\"" }.joined(separator: ", ")) IN EXCLUSIVE MODE",
+                    ]
                 let copies = tables.map {
                     "DELETE FROM \"\($0)\"; INSERT INTO \"\($0)\" TABLE \"backup of \($0)\""
                 }

@@ -25,6 +25,9 @@ package enum StoreKind: String, CaseIterable, Codable, Sendable {
         #endif
     }
 
+    /// Whether the stores of this run are portable: see `make test-postgresql-portable`.
+    package static let isPortable = ProcessInfo.processInfo.environment["STRATA_PORTABLE"] != nil
+
     package var type: NSPersistentStore.StoreType {
         switch self {
         case .sqlite: return .sqlite
