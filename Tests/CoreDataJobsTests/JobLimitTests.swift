@@ -123,7 +123,9 @@ struct JobLimitTests {
         try Self.limit(jobs, nil)
         try await expectEqual(worker.pass(), 1)
         go.pass()
-        try await expectEqual(worker.drain().done, 6)
+        // The runs may end before the drain begins, which counts what happens since then.
+        _ = try await worker.drain()
+        expectEqual(worker.counts.done, 6)
         let after = try context.performAndWait { try context.jobStatistics() }
         expectEqual(after.queues.map(\.limit), [nil])
         expect(!after.prometheusText.contains("limit"))

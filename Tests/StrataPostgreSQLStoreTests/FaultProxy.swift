@@ -20,6 +20,9 @@ final class FaultProxy: @unchecked Sendable {
         case cutAfter
         /// The server has carried out the COMMIT, and answers that it does not know the outcome (40003).
         case doubtAfter
+        /// The server has rolled back instead, and answers that it could not serialise the transaction (40001). Then the
+        /// connection is cut.
+        case refusedAndCut
         /// The server never gets the COMMIT, and the client never gets anything more.
         case silence
         /// The server carries out the COMMIT, and afterwards nothing passes: as if the client stood still.
@@ -156,13 +159,13 @@ final class FaultProxy: @unchecked Sendable {
                 continue
             }
             state.withLock { $0.sockets.formUnion([client, other]) }
-            let (swallows, doubts, standsStill, isAnswered) = (Flag(), Flag(), Flag(), Flag())
+            let (swallows, doubts, refuses, standsStill, isAnswered) = (Flag(), Flag(), Flag(), Flag(), Flag())
             start { [self] in
                 pass(from: client, to: other) { bytes in
                     if standsStill.isSet { return .swallow }
                     if isAnswered.take() { trips.withLock { $0 += 1 } }
                     release { bytes.contains(subsequence: $0) }
-                    return try strike(bytes, swallows, doubts, standsStill)
+                    return try strike(bytes, swallows, doubts, refuses, standsStill)
                 }
             }
             start { [self] in
@@ -177,7 +180,8 @@ final class FaultProxy: @unchecked Sendable {
                     answers.withLock { $0 += 1 }
                     waitForRelease()
                     isAnswered.set()
-                    if doubts.take() { return .instead(Self.doubt, isLast: false) }
+                    if doubts.take() { return .instead(Self.error("40003") + Self.end, isLast: false) }
+                    if refuses.take() { return .instead(Self.error("40001"), isLast: true) }
                     return swallows.isSet ? .cut : falsify(piece)
                 }
             }
@@ -210,12 +214,18 @@ final class FaultProxy: @unchecked Sendable {
         func take() -> Bool { value.exchange(false, ordering: .acquiringAndReleasing) }
     }
 
-    /// An error of the server with the code 40003, and the end of its answer.
-    private static let doubt: [UInt8] = {
-        let fields = Array("SERROR\0VERROR\0C40003\0Mnobody knows\0\0".utf8)
-        return Array("E".utf8) + [0, 0, 0, UInt8(fields.count + 4)] + fields + Array("Z".utf8) + [0, 0, 0, 5]
-            + Array("I".utf8)
-    }()
+    /// An error of the server with a code.
+    private static func error(_ code: String) -> [UInt8] {
+        let fields = Array("SERROR\0VERROR\0C\(code)\0Mnobody knows\0\0".utf8)
+        return Array("E".utf8) + [0, 0, 0, UInt8(fields.count + 4)] + fields
+    }
+
+    /// The end of an answer, outside of a transaction.
+    private static let end: [UInt8] = Array("Z".utf8) + [0, 0, 0, 5] + Array("I".utf8)
+
+    private enum FaultError: Error {
+        case noCommit
+    }
 
     private enum Verdict {
         case pass
@@ -239,9 +249,13 @@ final class FaultProxy: @unchecked Sendable {
     }
 
     /// Decides on a piece from the client.
-    private func strike(_ bytes: ArraySlice<UInt8>, _ swallows: Flag, _ doubts: Flag, _ standsStill: Flag) throws
-        -> Verdict
-    {
+    private func strike(
+        _ bytes: ArraySlice<UInt8>,
+        _ swallows: Flag,
+        _ doubts: Flag,
+        _ refuses: Flag,
+        _ standsStill: Flag
+    ) throws -> Verdict {
         let fault = state.withLock { state -> Fault? in
             guard let fault = state.fault, bytes.contains(subsequence: state.text) else { return nil }
             (state.fault, state.hasStruck) = (nil, true)
@@ -257,6 +271,15 @@ final class FaultProxy: @unchecked Sendable {
         case .doubtAfter:
             doubts.set()
             return .pass
+        case .refusedAndCut:
+            refuses.set()
+            // The other command has the same length.
+            let text = Array("COMMIT\0".utf8)
+            guard let place = bytes.firstRange(of: text) else { throw FaultError.noCommit }
+            return .instead(
+                Array(bytes[..<place.lowerBound] + Array("ABORT;\0".utf8) + bytes[place.upperBound...]),
+                isLast: false
+            )
         case .silence: return .swallow
         case .standstill:
             standsStill.set()

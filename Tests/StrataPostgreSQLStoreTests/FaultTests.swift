@@ -106,6 +106,19 @@ struct FaultTests {
         try expectEqual(stack.count("Rome"), 1)
     }
 
+    @Test(arguments: [false, true])
+    func `a save that the server refuses before the connection breaks is made again, once`(_ history: Bool) throws {
+        let stack = try FaultyStack(history: history)
+        stack.insert("Rome")
+        stack.proxy.arm(.refusedAndCut)
+        try stack.save()
+        expect(stack.proxy.hasStruck)
+        try expectEqual(stack.count("Rome"), 1)
+        stack.insert("Oslo")
+        try stack.save()
+        try expectEqual(stack.names(), ["Oslo", "Rome"])
+    }
+
     @Test func `a save of a block that locks rows is not made again on another session`() throws {
         let stack = try FaultyStack()
         stack.insert("Rome")

@@ -206,8 +206,10 @@ struct StoreWrite<Work: RepeatableWork> {
             if connection.isIdle { throw error.explained }
         }
         let isKeyTaken = database.isKeyTaken(error)
-        guard attempt.maySucceed(after: error, isKeyTaken: isKeyTaken), .now < end, !connection.isBroken else {
-            throw error.explained
+        guard attempt.maySucceed(after: error, isKeyTaken: isKeyTaken), .now < end else { throw error.explained }
+        if connection.isBroken {
+            // The server has answered before, so the transaction is lost, and another connection may carry out the work.
+            throw savepoint == nil ? PostgreSQLError(.rolledBack, error.message) : error.explained
         }
         try takeBack(on: connection)
         if error.isStale { connection.forgetPrepared() }
