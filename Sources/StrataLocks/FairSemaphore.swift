@@ -26,6 +26,7 @@ package final class FairSemaphore: Sendable {
     ///   - timeout: The most seconds to wait.
     ///   - cancellation: Ends the wait.
     ///   - goesFirst: Whether to overtake all threads that wait. It is for one caller that seldom asks.
+    /// - Returns: Whether the caller has a permit, and how long it has waited.
     package func acquire(timeout: Double, cancellation: Cancellation? = nil, goesFirst: Bool = false) -> Outcome {
         let (isAcquired, waiter): (Bool, Waiter?) = state.withLock { state in
             if state.permits > 0 {

@@ -3,10 +3,10 @@ import Foundation
 import StrataLocks
 
 // A checkpoint copies the write-ahead log into the file. SQLite 3.7.0 to 3.51.2 can damage the file if the log starts
-// over while a checkpoint begins: it reads the length of the old log, and then takes the new one for a log of that length
-// of which nothing is copied. That takes two processes that checkpoint and one that commits. So during each checkpoint a
-// separate connection keeps the log from starting over, because a transaction cannot checkpoint. Here that connection has
-// SQLite's write lock, and no process commits meanwhile. A `LogCopier` does with a read transaction.
+// over while a checkpoint begins: it reads the length of the old log, and then takes the new one for a log of that
+// length of which nothing is copied. That takes two processes that checkpoint and one that commits. So the log must not
+// start over during a checkpoint. A separate connection sees to that, because a transaction cannot checkpoint. Here that
+// connection has SQLite's write lock, and no process commits meanwhile. For a `LogCopier` it reads.
 
 extension ConnectionPool {
     /// The extent of a checkpoint.
@@ -50,7 +50,10 @@ extension ConnectionPool {
     }
 
     /// Calls `copy` again while another process copies, which SQLite does not wait for.
-    private static func retrying(for seconds: Double, _ copy: () throws(SQLiteError) -> Bool) throws(SQLiteError) -> Bool {
+    private static func retrying(
+        for seconds: Double,
+        _ copy: () throws(SQLiteError) -> Bool
+    ) throws(SQLiteError) -> Bool {
         let start = BusyWait.now()
         while true {
             do throws(SQLiteError) {
@@ -111,7 +114,7 @@ extension ConnectionPool {
 
     /// Copies as much of the log as readers allow, while no connection can write.
     ///
-    /// - Parameter waitsForCopies: Whether to wait until other processes do not copy.
+    /// If `waitsForCopies`, then it waits until other processes do not copy.
     private func copyLog(
         _ connection: Connection,
         timeout: Double,

@@ -52,7 +52,7 @@ struct DatabaseOpening: Sendable {
         pragmas.first { $0.name == name }?.value
     }
 
-    /// The number of pages in the log after which a commit copies it, as the user has said; `nil` if he has not.
+    /// The number of pages in the log after which a commit copies it, if the options name it.
     var pagesCopiedByCommits: Int32? { pragma("wal_autocheckpoint").flatMap { Int32($0) } }
 
     /// Notes the files that are now at the path as those of all connections.

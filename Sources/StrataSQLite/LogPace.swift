@@ -20,12 +20,13 @@ struct LogPace: Sendable {
     /// The wait that slows commits down to the speed of the copies, in seconds.
     static let shortWait = 0.04
 
-    /// The most seconds that a commit waits for the end of a copy; `nil` for none.
+    /// How long a commit waits for the end of a copy.
     ///
     /// - Parameters:
     ///   - pages: The length of the log.
     ///   - first: The length when its first copy was due.
     ///   - timeout: The longest time that writers of the file may be kept waiting.
+    /// - Returns: The most seconds; `nil` if it does not wait.
     func wait(_ pages: Int32, first: Int32, _ timeout: Double) -> Double? {
         let limit = max(Int64(restart), 2 * Int64(first))
         guard Int64(pages) >= limit else { return nil }

@@ -28,8 +28,8 @@ package struct PoolOptions: Sendable {
     /// Pragmas that override the defaults, by name.
     ///
     /// `page_size`, `auto_vacuum` and `encoding` apply only to a new file, and `journal_mode` only to one that may be
-    /// written. With `wal_autocheckpoint`, commits copy the log when it has grown by that many pages, as SQLite does; 0
-    /// stands for never. The others apply to every connection.
+    /// written. With `wal_autocheckpoint`, commits copy the log when it has grown by that many pages, as in SQLite; 0 is
+    /// never. The others apply to every connection.
     package var pragmas: [String: String] = [:]
 
     /// The page cache of each reader.

@@ -212,16 +212,19 @@ extension FailingDiskTests {
         try withStore { url in
             let (pool, watch) = try Self.open(url, Self.options())
             try Self.commit(pool, 5)
-            var pin: PinnedSnapshot? = try pool.pinSnapshot()
             let copier = try require(pool.copier)
+            // Without a pin a copy may have ended.
+            try wait { copier.isIdle }
+            var pin: PinnedSnapshot? = try pool.pinSnapshot()
+            let ends = copier.ends.load(ordering: .relaxed)
             try pool.write { try $0.run("DELETE FROM number") }
             try Self.commit(pool, 100)
             try wait { copier.isIdle }
             try expectEqual(pin?.read { try $0.firstInt64("SELECT count(*) FROM number") }, 5)
-            expectEqual(copier.ends.load(ordering: .relaxed), 0)
+            expectEqual(copier.ends.load(ordering: .relaxed), ends)
             pin = nil
             try Self.commit(pool, 50)
-            try wait { copier.ends.load(ordering: .relaxed) > 0 }
+            try wait { copier.ends.load(ordering: .relaxed) > ends }
             try expectEqual(Self.rows(pool), 150)
             expectEqual(watch.own.load(ordering: .relaxed), 0)
         }
@@ -247,9 +250,10 @@ extension FailingDiskTests {
             for writer in writers { try writer.join() }
             isDone.store(true, ordering: .relaxed)
             try reader.join()
-            // 2,000 commits have written twice as many pages or more.
+            // 2,000 commits have written twice as many pages or more. A read that takes long on a busy machine may keep the
+            // log for a while.
             let pages = largest.load(ordering: .relaxed) / 4120
-            expect((20..<400).contains(pages), "the log had \(pages) pages")
+            expect((20..<1000).contains(pages), "the log had \(pages) pages")
             try expectEqual(Self.rows(pool), 2000)
             try expectEqual(pool.read { try $0.integrityFaults() }, [])
         }

@@ -32,7 +32,11 @@ enum CrashChild {
             limit = mostSaves
             if point.hasPrefix("checkpoint") { pages = 8 }
         }
-        if stream.chance(0.5) { pragmas["wal_autocheckpoint"] = "\(pages)" } else { WorkSize.copyLogs(after: Int32(pages)) }
+        if stream.chance(0.5) {
+            pragmas["wal_autocheckpoint"] = "\(pages)"
+        } else {
+            WorkSize.copyLogs(after: Int32(pages))
+        }
         let file = URL(fileURLWithPath: arguments[0])
         let place = isDatabase ? URL(string: arguments[0]) ?? file : file
         let patience = ServerPatience(isNeeded: isDatabase)
