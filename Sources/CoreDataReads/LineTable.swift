@@ -49,7 +49,7 @@ struct LineTable {
 
     // MARK: - Tables
 
-    /// What the beginning of a table has.
+    /// The beginning of a table.
     private struct Header {
         /// Where the table ends.
         let end: Int
@@ -128,7 +128,7 @@ struct LineTable {
         /// Whether a row that begins at the present address ends the search.
         func isOver() -> Bool {
             if current > address { return true }
-            // What the compiler has added has the line 0, and belongs to the line before.
+            // Code that the compiler has added has the line 0. It belongs to the line before.
             if line > 0 { last = (number, line) }
             return false
         }

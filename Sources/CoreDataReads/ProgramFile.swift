@@ -4,7 +4,7 @@ import Foundation
 ///
 /// It is read as the file of an executable is (ELF, 64 bits). A file that is damaged, or of another kind, has no sections.
 struct ProgramFile {
-    /// What a section of the file has.
+    /// A section of the file.
     struct Section {
         /// The kind, such as 2 for a table of symbols.
         let kind: Int

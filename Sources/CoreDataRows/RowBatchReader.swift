@@ -2,7 +2,7 @@ import CoreDataEssentials
 import StrataLocks
 import StrataRows
 
-/// Holds the reader of one loop, and stops it when nobody can ask for a batch any more.
+/// Holds the reader of one loop, and stops it when the loop is gone.
 final class RowBatchLoop: Sendable {
     let reader: RowBatchReader
 
@@ -36,7 +36,7 @@ final class RowBatchReader: Sendable {
         case ended
     }
 
-    /// Who waits for whom.
+    /// The state of the waits between the loop and the thread that reads.
     private struct Turns {
         /// Whether a batch is being read.
         var isReading = false

@@ -12,10 +12,10 @@ import Synchronization
 ///    If all of the log was in the file already, then that connection reads the file alone. Then the log may start over,
 ///    but SQLite copies nothing, because nothing may be written to a file that is read so. Each copy leaves what was
 ///    committed during it to the next one, and that soon is little.
-/// 2. **The end.** The log starts over only if all of it is in the file, and nobody reads from it, at a moment when nobody
-///    writes. So the rest is copied under the turn to write, and the write lock. The files are synced before that, beside
-///    writers. So this takes as long as two syncs of a few pages, and as short reads. A short log is ended only if nobody
-///    writes or waits to. A long log is ended in any case, before all writers that wait.
+/// 2. **The end.** The log starts over only if all of it is in the file, and if no connection reads from it or writes. So the
+///    rest is copied under the turn to write, and the write lock. The files are synced before that, beside writers. So this
+///    takes as long as two syncs of a few pages, and as short reads. A short log is ended only if no thread writes or
+///    waits to. A long log is ended in any case, before all writers that wait.
 ///
 /// The length of the log is bounded by ``LogPace``. If a copy fails, nothing is lost, since the log still has all commits.
 /// The next run opens new connections after an I/O error.
@@ -66,7 +66,7 @@ final class LogCopier: @unchecked Sendable {
     let pins = Atomic<Int>(0)
     /// The time that copies have taken since ``takeTime()`` was called.
     private let nanoseconds = Atomic<UInt64>(0)
-    /// The number of times that all of the log was copied, and nobody read from it, while nobody could write.
+    /// The number of times that all of the log was copied while no connection read from it or could write.
     let ends = Atomic<Int>(0)
 
     private var upkeep = LogUpkeep()
@@ -207,7 +207,7 @@ final class LogCopier: @unchecked Sendable {
         for waiter in waiters { waiter.call() }
     }
 
-    /// What copies beside writers have left.
+    /// The part of the log that copies beside writers have left.
     private struct Rest {
         /// The pages of the log that are in the file.
         let copied: Int32
@@ -217,7 +217,7 @@ final class LogCopier: @unchecked Sendable {
 
     /// Copies until little is left, and then syncs both files.
     ///
-    /// - Returns: What is left; `nil` if the run is over, because it was stopped, or because another process copies.
+    /// - Returns: The rest; `nil` if the run is over, because it was stopped, or because another process copies.
     private func copyBesideWriters() throws(SQLiteError) -> Rest? {
         guard mayGoOn else { return nil }
         let start = BusyWait.now()
@@ -271,7 +271,7 @@ final class LogCopier: @unchecked Sendable {
         }
     }
 
-    /// Copies the rest of the log while nobody can write, so that the next commit starts the log over.
+    /// Copies the rest of the log while no connection can write, so that the next commit starts the log over.
     ///
     /// - Returns: Whether the run is over.
     private func end(_ left: Rest) throws(SQLiteError) -> Bool {
@@ -305,7 +305,7 @@ final class LogCopier: @unchecked Sendable {
         return isLittle
     }
 
-    /// Copies the rest under the write lock, and waits until nobody reads from the log.
+    /// Copies the rest under the write lock, and waits until no connection reads from the log.
     private func copyUnderLock(patience: Double) throws(SQLiteError) {
         let start = BusyWait.now()
         defer { nanoseconds.add(BusyWait.now() &- start, ordering: .relaxed) }

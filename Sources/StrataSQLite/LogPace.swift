@@ -12,7 +12,7 @@ struct LogPace: Sendable {
 
     /// The pages that copies beside writers try to leave at most.
     var rest: Int32 { max(step / 8, 8) }
-    /// The pages that may be copied while nobody can write.
+    /// The pages that may be copied while all writers are kept out.
     var mostRest: Int32 { max(step / 2, 16) }
     /// The length from which on a log is to start over, even if that keeps writers waiting for a moment.
     var long: Int32 { restart / 2 }

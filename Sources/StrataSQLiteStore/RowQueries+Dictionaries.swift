@@ -27,7 +27,7 @@ extension RowQueries {
         to receiver: some FetchedValueReceiver
     ) throws -> Int {
         let query = try compile(plan, entity, isOrdered: true)
-        // What is found out about a column is found out once, so that the loop over the rows counts no references.
+        // Each column is looked at once, so that the loop over the rows counts no references.
         let forms = query.columns.map(ColumnForm.init)
         let store = plan.rows.storeNumber
         receiver.begin()

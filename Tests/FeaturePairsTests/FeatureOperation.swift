@@ -230,12 +230,12 @@ struct FeatureOperation: Sendable {
         ("rollback", NSMergePolicy.rollback),
     ].map { name, policy in conflict(name, policy) }
 
-    /// The context and another one change the same attribute, and each also one of its own.
+    /// The context and another one change the same attribute, and each also one that the other does not change.
     private static func conflict(_ name: String, _ policy: NSMergePolicy) -> FeatureOperation {
         FeatureOperation("conflict, \(name) policy") { world in
             let (focus, reference) = (world.focus, world.reference)
             guard let stored = reference.stored.records[focus], let seen = reference.seen.records[focus],
-                // What else is pending must not be part of the conflict.
+                // Other pending changes must not be part of the conflict.
                 reference.pending[focus] == nil || name == "object" || name == "store"
             else { return false }
             let (theirs, text, mine) = (100 + world.next(), "Text \(world.next())", 100 + world.next())

@@ -1,4 +1,4 @@
-/// What a store holds, what a context on it shows, and what undo leads back to.
+/// The contents of a store, of a context on it, and of the states to which undo leads back.
 struct FeatureReference {
     private(set) var stored = FeatureState()
     private(set) var seen = FeatureState()

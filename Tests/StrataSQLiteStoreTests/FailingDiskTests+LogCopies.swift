@@ -139,6 +139,33 @@ extension FailingDiskTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a long log is ended before the writers that wait, and a short one only without writers`(isLong: Bool) throws {
+        try withStore { url in
+            let (pool, watch) = try Self.open(url, Self.options(restart: isLong ? 20 : 10_000))
+            let copier = try require(pool.copier)
+            let count = try Self.beginCopy(pool, watch)
+            let endsBefore = Atomic(-1)
+            let writer = try pool.writeWithoutTransaction { _ in
+                let writer = onThread {
+                    try pool.write { connection in
+                        endsBefore.store(copier.ends.load(ordering: .relaxed), ordering: .relaxed)
+                        try connection.run("INSERT INTO number (n) VALUES (zeroblob(3000))")
+                    }
+                }
+                try wait { pool.turn.waiterCount == 1 }
+                watch.isShut.store(false, ordering: .relaxed)
+                // The copy beside writers ends. Then the copier waits for the turn before the writer, or gives it up.
+                try wait { isLong ? pool.turn.waiterCount == 2 : copier.isIdle }
+                return writer
+            }
+            try writer.join()
+            expectEqual(endsBefore.load(ordering: .relaxed), isLong ? 1 : 0)
+            try expectEqual(Self.rows(pool), Int64(count) + 1)
+            try expectEqual(pool.read { try $0.integrityFaults() }, [])
+        }
+    }
+
     @Test func `a pool that is closed gives up the copy, and leaves no log`() throws {
         try withStore { url in
             let (pool, watch) = try Self.open(url, Self.options())
@@ -158,9 +185,10 @@ extension FailingDiskTests {
         try withStore { url in
             var opened: (pool: ConnectionPool, watch: Watch)? = try Self.open(url, Self.options())
             let watch = try require(opened).watch
+            let copier = try require(opened?.pool.copier)
             _ = try Self.beginCopy(try require(opened).pool, watch)
             let opener = onThread {
-                usleep(50_000)
+                try wait { copier.isStopped }
                 watch.isShut.store(false, ordering: .relaxed)
             }
             opened = nil
@@ -173,8 +201,9 @@ extension FailingDiskTests {
         try withStore { url in
             let (pool, watch) = try Self.open(url, Self.options())
             _ = try Self.beginCopy(pool, watch)
+            let copier = try require(pool.copier)
             let opener = onThread {
-                usleep(50_000)
+                try wait { copier.isKeepingWriters }
                 watch.isShut.store(false, ordering: .relaxed)
             }
             pool.emptyLogIfUnread()

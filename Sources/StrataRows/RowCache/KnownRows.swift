@@ -17,7 +17,7 @@ public struct KnownRows {
     private var patience = KnownRows.mostMisses
     private let use = Use()
 
-    /// What all copies of a value share: the store gets a copy in the plan of the fetch.
+    /// The part that all copies of a value share: the store gets a copy in the plan of the fetch.
     private final class Use {
         var isMade = false
     }

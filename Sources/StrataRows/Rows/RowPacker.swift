@@ -35,7 +35,7 @@ public struct RowPacker: ~Copyable {
     ///
     /// - Parameters:
     ///   - slotCount: The most slots of a row.
-    ///   - owner: What the layer above needs to make sense of the rows; each page holds it.
+    ///   - owner: An object that the layer above needs with the rows; each page holds it.
     package init(slotCount: Int, for owner: (AnyObject & Sendable)? = nil) {
         self.owner = owner
         stride = MemoryLayout<RowPage.Record>.size + slotCount * 8

@@ -83,6 +83,7 @@ public struct UnsafePackedRow: @unchecked Sendable {
 /// for another one does not leave it many small objects to free. But a row that is kept keeps its page, so a page is small.
 public final class RowPage: @unchecked Sendable {
     // @unchecked Sendable: the memory is written before the page is made.
+
     /// The part of a row's memory before its words.
     struct Record {
         /// The layout, which lives as long as the process.
@@ -94,7 +95,7 @@ public final class RowPage: @unchecked Sendable {
 
     /// The number of rows, at least one.
     package let count: Int
-    /// What the layer above needs to make sense of the rows.
+    /// An object that the layer above needs with the rows.
     ///
     /// A reference for each page counts less often than one for each row, which would be to the same object.
     package let owner: (AnyObject & Sendable)?
@@ -113,7 +114,7 @@ public final class RowPage: @unchecked Sendable {
     ///   - count: The number of records.
     ///   - stride: The bytes of a record.
     ///   - longTexts: The texts that are not among the bytes.
-    ///   - owner: What the layer above needs to make sense of the rows.
+    ///   - owner: An object that the layer above needs with the rows.
     init(
         _ memory: UnsafeMutableRawPointer,
         count: Int,

@@ -11,7 +11,7 @@ package protocol RowCursor: AnyObject {
     ///
     /// - Parameters:
     ///   - count: The most rows.
-    ///   - owner: What the caller needs to make sense of the rows; each page holds it.
+    ///   - owner: An object that the caller needs with the rows; each page holds it.
     /// - Returns: The pages, none at the end.
     /// - Throws: As ``next(_:)``.
     func nextPages(_ count: Int, for owner: (AnyObject & Sendable)?) throws -> [RowPage]?

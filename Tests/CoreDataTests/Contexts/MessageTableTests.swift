@@ -117,21 +117,38 @@ struct MessageTableTests {
         tokens = []
         center.post(notification(Message.name, content))
         expectEqual(found.values.map(\.count), [1, 1, 1, 1], "\(name) after the observers were removed")
-        // A message makes its notification, which makes the same message.
-        let message = try require(Message.makeMessage(notification(Message.name, content)))
+        try checkForms(notification(Message.name, content), content, stranger: background[0], show) {
+            Message.makeMessage($0)
+        } back: {
+            Message.makeNotification($0)
+        }
+    }
+
+    /// Checks that a message makes its notification, which makes the same message, and that no other notification does.
+    ///
+    /// - Parameter stranger: A context of the other kind of queue.
+    private func checkForms<Message>(
+        _ notification: Notification,
+        _ content: Content,
+        stranger: Context,
+        _ show: (Message) -> String,
+        make: (Notification) -> Message?,
+        back: (Message) -> Notification
+    ) throws {
+        let name = "\(Message.self)"
+        let message = try require(make(notification))
         expectEqual(show(message), content.shown, "\(name)")
-        let again = Message.makeNotification(message)
-        expect(again.name == Message.name && again.object as? NSObject === subject, "\(name)")
-        expectEqual(Message.makeMessage(again).map(show), content.shown, "\(name)")
-        for other in [
-            Notification(name: Notification.Name("other"), object: subject), Notification(name: Message.name),
-        ] {
-            expect(Message.makeMessage(other) == nil, "\(name)")
-        }
-        if subject is Context {
-            let strange = Notification(name: Message.name, object: background[0], userInfo: content.userInfo)
-            expect(Message.makeMessage(strange) == nil, "\(name) of a private queue")
-        }
+        let again = back(message)
+        let subject = try require(again.object as? NSObject)
+        expect(again.name == notification.name && subject === notification.object as? NSObject, "\(name)")
+        expectEqual(make(again).map(show), content.shown, "\(name)")
+        let others = [
+            Notification(name: Notification.Name("other"), object: subject), Notification(name: notification.name),
+        ]
+        for other in others { expect(make(other) == nil, "\(name)") }
+        guard subject is Context else { return }
+        let strange = Notification(name: notification.name, object: stranger, userInfo: content.userInfo)
+        expect(make(strange) == nil, "\(name) of \(stranger.concurrencyType)")
     }
 
     @Test @MainActor func `each message of the main actor is posted once, at once, and for its subject alone`() throws {
@@ -237,18 +254,10 @@ struct MessageTableTests {
             }
         }
         for token in [byType, byIdentifier] { center.removeObserver(token) }
-        let message = try require(Message.makeMessage(notification(Message.name, content)))
-        let again = Message.makeNotification(message)
-        expect(again.name == Message.name && again.object as? NSObject === subject, "\(name)")
-        expectEqual(Message.makeMessage(again).map(show), content.shown, "\(name)")
-        for other in [
-            Notification(name: Notification.Name("other"), object: subject), Notification(name: Message.name),
-        ] {
-            expect(Message.makeMessage(other) == nil, "\(name)")
-        }
-        if subject is Context {
-            let strange = Notification(name: Message.name, object: contexts[0], userInfo: content.userInfo)
-            expect(Message.makeMessage(strange) == nil, "\(name) of the main queue")
+        try checkForms(notification(Message.name, content), content, stranger: contexts[0], show) {
+            Message.makeMessage($0)
+        } back: {
+            Message.makeNotification($0)
         }
     }
 

@@ -11,20 +11,7 @@ import Testing
 @Suite("Members that are appended to an ordered relationship nobody has read")
 struct UnreadMemberTests {
     /// A save of another context between the look-up and the save.
-    enum Event: CaseIterable {
-        case nothing, lastLeaves, lastIsDeleted, lastComesFirst, anotherIsAppended, allLeave
-
-        /// The members after this event, without a further save.
-        var alone: String {
-            switch self {
-            case .nothing: "abc"
-            case .lastLeaves, .lastIsDeleted: "ab"
-            case .lastComesFirst: "cab"
-            case .anotherIsAppended: "abcx"
-            case .allLeave: ""
-            }
-        }
-    }
+    typealias Event = AppendedMemberTests.Event
 
     private struct Scene {
         let stack: Stack

@@ -151,7 +151,7 @@ final class DictionaryMaker: FetchedValueReceiver {
     }
 }
 
-/// What decides how the values of a column are boxed: the usual ones without a look at the column's description.
+/// The type and the kind of a column, by which its usual values are boxed without a look at the column's description.
 private struct ColumnBox {
     let type: AttributeType
     let kind: SlotKind
