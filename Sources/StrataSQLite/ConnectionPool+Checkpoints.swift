@@ -90,7 +90,7 @@ extension ConnectionPool {
         connection.upkeep.noteCopy(pages)
         let limit = options.restartPages
         let patience = connection.upkeep.restartPatience(pages, limit: limit, timeout: options.timeout)
-        guard let patience, state.withLock({ $0.snapshotCount }) == 0 else { return }
+        guard let patience, snapshotCount.value == 0 else { return }
         connection.busyWait.timeout = patience
         _ = try? Self.copy(connection, .restart)
     }

@@ -47,6 +47,7 @@ package final class ConnectionPool: Sendable {
     /// Only the holder of the turn uses it, which makes it safe to share.
     nonisolated(unsafe) let sign: WaitSign?
     let opening: DatabaseOpening
+    let snapshotCount = SnapshotCount()
     /// Copies the log; `nil` if commits do so, or if there is none.
     let copier: LogCopier?
     let readers: ReaderShelf
@@ -76,7 +77,6 @@ package final class ConnectionPool: Sendable {
         var logGuardian: Connection?
         /// Whether another pool has to remove the files of a log that reading has made.
         var leavesLog = false
-        var snapshotCount = 0
         /// The observers of commits, by their owners.
         var commitObservers: [ObjectIdentifier: @Sendable () -> Void] = [:]
         var trace: TraceHandler?
@@ -125,7 +125,7 @@ package final class ConnectionPool: Sendable {
         self.opening = opening
         let commitsCopy = opening.pagesCopiedByCommits != nil
         let isCopied = opening.isWriteAheadLogged && !isReadOnly && !commitsCopy && options.checkpointPages > 0
-        copier = isCopied ? LogCopier(opening, turn, options) : nil
+        copier = isCopied ? LogCopier(opening, turn, snapshotCount, options) : nil
         if isReadOnly { readers.adopt(first) }
     }
 

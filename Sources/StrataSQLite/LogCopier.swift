@@ -62,11 +62,11 @@ final class LogCopier: @unchecked Sendable {
     private let queue = DispatchQueue(label: "CoreData log")
     private let state = Locked(State())
     private let stopping = Cancellation()
-    /// The number of pinned snapshots of the pool.
-    let pins = Atomic<Int>(0)
+    /// The pinned snapshots of the pool.
+    private let snapshotCount: SnapshotCount
     /// The time that copies have taken since ``takeTime()`` was called.
     private let nanoseconds = Atomic<UInt64>(0)
-    /// The number of times that all of the log was copied while no connection read from it or could write.
+    /// The number of times that all of the log was copied while no connection read from it or could write, for tests.
     let ends = Atomic<Int>(0)
 
     private var upkeep = LogUpkeep()
@@ -80,8 +80,10 @@ final class LogCopier: @unchecked Sendable {
     /// - Parameters:
     ///   - opening: Opens the connections of the copier when they are first needed.
     ///   - turn: The turn to write to the file.
+    ///   - snapshotCount: The pinned snapshots of the pool.
     ///   - options: The sizes of the log.
-    init(_ opening: DatabaseOpening, _ turn: FileTurn, _ options: PoolOptions) {
+    init(_ opening: DatabaseOpening, _ turn: FileTurn, _ snapshotCount: SnapshotCount, _ options: PoolOptions) {
+        self.snapshotCount = snapshotCount
         self.opening = opening
         self.turn = turn
         pace = LogPace(step: options.checkpointPages, restart: options.restartPages)
@@ -158,7 +160,7 @@ final class LogCopier: @unchecked Sendable {
         return Int64(nanoseconds.exchange(0, ordering: .relaxed))
     }
 
-    /// Whether no run is in progress.
+    /// Whether no run is in progress; this and the next two are for tests that script an interleaving.
     var isIdle: Bool { state.withLock { $0.phase == .idle } }
 
     var isStopped: Bool { state.withLock { $0.isStopped } }
@@ -282,7 +284,7 @@ final class LogCopier: @unchecked Sendable {
         }
         if isNew { upkeep = LogUpkeep() }
         var patience: Double?
-        if pins.load(ordering: .relaxed) == 0 {
+        if snapshotCount.value == 0 {
             patience = upkeep.restartPatience(pages, limit: pace.restart, timeout: timeout)
         }
         guard !left.isHeld || patience != nil else { return true }

@@ -102,16 +102,10 @@ extension ConnectionPool {
         }
         try checkOpen(.pin)
         let limit = options.maximumSnapshots
-        let isAllowed = state.withLock { state in
-            guard state.snapshotCount < limit else { return false }
-            state.snapshotCount += 1
-            return true
-        }
-        guard isAllowed else {
+        guard snapshotCount.increment(below: limit) else {
             let message = "\(limit) snapshots are pinned, the limit; release one, or raise the limit"
             throw SQLiteError(code: .full, message: message, operation: .pin)
         }
-        copier?.pins.add(1, ordering: .relaxed)
         do {
             let connection = if let idle = readers.removeIdle() { idle } else { try opening.openReader() }
             connection.busyWait.timeout = timeout ?? options.timeout
@@ -121,19 +115,14 @@ extension ConnectionPool {
             _ = try connection.firstInt64("SELECT 1 FROM sqlite_schema LIMIT 1")
             return PinnedSnapshot(connection: connection, pool: self)
         } catch {
-            countUnpinned()
+            snapshotCount.decrement()
             throw error
         }
     }
 
     fileprivate func unpin(_ connection: Connection) {
         endTransaction(connection)
-        countUnpinned()
+        snapshotCount.decrement()
         if connection.isBroken || connection.isInTransaction { connection.close() } else { readers.adopt(connection) }
-    }
-
-    private func countUnpinned() {
-        state.withLock { $0.snapshotCount -= 1 }
-        copier?.pins.subtract(1, ordering: .relaxed)
     }
 }

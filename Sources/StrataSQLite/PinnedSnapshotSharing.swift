@@ -71,7 +71,7 @@ final class PinnedSnapshotSharing: Sendable {
         let living = held.filter { !$0.isLost }
         // Connections must be left for other versions.
         let canHaveMore =
-            living.count < limit && pool.state.withLock { $0.snapshotCount } < pool.options.maximumSnapshots / 2
+            living.count < limit && pool.snapshotCount.value < pool.options.maximumSnapshots / 2
         if !living.isEmpty, !canHaveMore { return living[turn % living.count] }
         let made: PinnedSnapshot
         do {

@@ -124,9 +124,8 @@ struct MessageTableTests {
         }
     }
 
-    /// Checks that a message makes its notification, which makes the same message, and that no other notification does.
-    ///
-    /// - Parameter stranger: A context of the other kind of queue.
+    // Checks that a message makes its notification, which makes the same message, and that no other notification does.
+    // `stranger` is a context of the other kind of queue.
     private func checkForms<Message>(
         _ notification: Notification,
         _ content: Content,

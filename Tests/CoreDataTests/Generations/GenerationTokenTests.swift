@@ -26,7 +26,7 @@ struct GenerationTokenTests {
         }
         guard stack.kind == .sqlite else { return }
         // One connection serves both contexts.
-        try expectEqual(stack.pool.state.withLock { $0.snapshotCount }, 1)
+        try expectEqual(stack.pool.snapshotCount.value, 1)
     }
 
     @Test func `a token taken before anything was read names the version that is read first`() throws {

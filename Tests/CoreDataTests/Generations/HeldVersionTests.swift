@@ -45,7 +45,7 @@ struct HeldVersionTests {
         expect(token != nil)
         token = nil
         try await expect(stack.becomesQuiet())
-        if stack.kind == .sqlite { try expectEqual(stack.pool.state.withLock { $0.snapshotCount }, 0) }
+        if stack.kind == .sqlite { try expectEqual(stack.pool.snapshotCount.value, 0) }
     }
 
     @Test func `a save lets go of the version before it`() throws {
@@ -56,7 +56,7 @@ struct HeldVersionTests {
                 City(context: context).name = "A"
                 try context.save()
             }
-            try expectEqual(stack.pool.state.withLock { $0.snapshotCount }, 1)
+            try expectEqual(stack.pool.snapshotCount.value, 1)
         }
     }
 
@@ -105,7 +105,7 @@ struct HeldVersionTests {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("A")
         let pool = try stack.pool
-        var count: Int { pool.state.withLock { $0.snapshotCount } }
+        var count: Int { pool.snapshotCount.value }
         let limit = pool.options.connectionsPerVersion
         var contexts = try (1...limit + 20).map { try stack.pinnedContext("\($0)") }
         expectEqual(count, limit)
@@ -231,10 +231,10 @@ struct HeldVersionTests {
         // The first versions get as many readers as ask for them.
         for version in 1...9 {
             for _ in 1...20 { held.append(try pool.sharedSnapshot()) }
-            if version == 1 { expectEqual(pool.state.withLock { $0.snapshotCount }, 8) }
+            if version == 1 { expectEqual(pool.snapshotCount.value, 8) }
             try pool.write { try $0.execute("INSERT INTO number VALUES (1)") }
         }
-        expectEqual(pool.state.withLock { $0.snapshotCount }, 16)
+        expectEqual(pool.snapshotCount.value, 16)
         for (place, snapshot) in held.enumerated() {
             let count = try snapshot.read { try $0.firstInt64("SELECT COUNT(*) FROM number") }
             expectEqual(count, Int64(place / 20))
