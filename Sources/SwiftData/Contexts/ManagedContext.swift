@@ -22,9 +22,9 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     private weak var current: ModelContext?
     /// The model objects that have taken over a row that has another model object, by their managed objects.
-    private var twins: [ObjectIdentifier: [Twin]] = [:]
-    /// The class of the object that was asked for last.
-    @exclusivity(unchecked) private var lastRecord: (entity: NSEntityDescription, record: ModelRecord)?
+    @exclusivity(unchecked) private var twins: [ObjectIdentifier: [Twin]] = [:]
+    /// The entity and the class of the object that was asked for last; the model and the program keep both.
+    @exclusivity(unchecked) private var lastRecord: (entity: ObjectIdentifier, record: Unmanaged<ModelRecord>)?
 
     init(_ container: ModelContainer) {
         self.container = container
@@ -161,11 +161,13 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     private func record(of object: NSManagedObject) -> ModelRecord {
         let entity = object.entity
-        if let lastRecord, lastRecord.entity === entity { return lastRecord.record }
+        if let lastRecord, lastRecord.entity == ObjectIdentifier(entity) {
+            return lastRecord.record._withUnsafeGuaranteedRef { $0 }
+        }
         guard let record = entity.name.flatMap({ container.schema.records[$0] }) else {
             fatalError("SwiftData: the schema has no class for the entity \(entity.name ?? "").")
         }
-        lastRecord = (entity, record)
+        lastRecord = (ObjectIdentifier(entity), .passUnretained(record))
         return record
     }
 

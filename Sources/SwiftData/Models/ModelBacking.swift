@@ -10,16 +10,9 @@ class ModelState: GlancedObject {
     /// Whether the model object is being made, so that its initial values are of no interest.
     final var isBeingMade = false
 
-    init(_ record: ModelRecord) {
+    required init(_ record: ModelRecord) {
         self.record = record
         super.init()
-    }
-
-    /// The values of an object that a context has.
-    required init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
-        self.record = record
-        super.init()
-        lead(to: object, of: managed)
     }
 
     /// The context of the object.
@@ -328,11 +321,7 @@ private final class ValuesInMemory {
 
 /// The values of an object of a model class.
 final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
-    init(for modelType: Model.Type) { super.init(Model.record) }
-
-    required init(_ record: ModelRecord, object: NSManagedObject, managed: ManagedContext) {
-        super.init(record, object: object, managed: managed)
-    }
+    convenience init(for modelType: Model.Type) { self.init(Model.record) }
 
     var _link: _ModelLink { _ModelLink(self) }
 

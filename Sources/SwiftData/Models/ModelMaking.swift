@@ -12,9 +12,20 @@ struct ModelMaking {
     /// The form of the backing as a value of its protocol.
     private let form: BackingForm
 
+    /// The object that the current thread makes; nil if it makes none, or if the object has got its backing.
+    ///
+    /// The memory lives as long as its thread, so that no object needs more than one call of the system's library.
+    private static var current: UnsafeMutablePointer<ModelMaking?> {
+        if let known = pthread_getspecific(key) { return known.assumingMemoryBound(to: ModelMaking?.self) }
+        let made = UnsafeMutablePointer<ModelMaking?>.allocate(capacity: 1)
+        made.initialize(to: nil)
+        pthread_setspecific(key, made)
+        return made
+    }
+
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
-        let status = pthread_key_create(&key, nil)
+        let status = pthread_key_create(&key) { $0?.deallocate() }
         precondition(status == 0, "SwiftData needs a thread-local key, and the process has used up all: \(status)")
         return key
     }()
@@ -28,28 +39,24 @@ struct ModelMaking {
     /// - Returns: The object.
     static func make<Model: PersistentModel>(_ type: Model.Type, on backing: ModelState, as form: BackingForm) -> Model
     {
-        let key = key
-        let outer = pthread_getspecific(key)
+        let current = current
+        let outer = current.pointee
         backing.isBeingMade = true
         defer {
             backing.isBeingMade = false
-            pthread_setspecific(key, outer)
+            current.pointee = outer
         }
-        var making = ModelMaking(type: ObjectIdentifier(type), backing: .passUnretained(backing), form: form)
-        return withUnsafeMutablePointer(to: &making) { making in
-            pthread_setspecific(key, making)
-            return Model(backingData: form.data(backing))
-        }
+        current.pointee = ModelMaking(type: ObjectIdentifier(type), backing: .passUnretained(backing), form: form)
+        return Model(backingData: form.data(backing))
     }
 
     /// The backing of the object that is being made, for the first call, if it has a class.
     static func data<Model: PersistentModel>(of type: Model.Type) -> (any BackingData<Model>)? {
-        let key = key
-        guard let current = pthread_getspecific(key) else { return nil }
-        let making = current.assumingMemoryBound(to: ModelMaking.self).pointee
-        guard making.type == ObjectIdentifier(type) else { return nil }
+        guard let known = pthread_getspecific(key) else { return nil }
+        let current = known.assumingMemoryBound(to: ModelMaking?.self)
+        guard let making = current.pointee, making.type == ObjectIdentifier(type) else { return nil }
         // Initial values may be other objects, which need a backing each.
-        pthread_setspecific(key, nil)
+        current.pointee = nil
         return making.form.data(making.backing.takeUnretainedValue())
     }
 

@@ -94,7 +94,11 @@ final class ModelRecord: @unchecked Sendable {
     private init<Model: PersistentModel>(_ type: Model.Type) {
         self.type = type
         let form = BackingForm(for: type)
-        make = { ModelMaking.make(type, on: form.type.init($2, object: $0, managed: $1), as: form) }
+        make = { object, managed, record in
+            let backing = form.type.init(record)
+            backing.lead(to: object, of: managed)
+            return ModelMaking.make(type, on: backing, as: form)
+        }
         asModel = { unsafeDowncast($0, to: Model.self) }
         entityName = _typeName(type, qualified: false)
         superrecord = (_getSuperclass(type) as? any PersistentModel.Type).map { ModelRecord.of($0) }
