@@ -116,6 +116,12 @@ struct FormatParserTests {
         }
     }
 
+    @Test(arguments: ["a == ", "a == )", "== 1", "a == AND b == 1", "a + ", "a IN {1, }", "a == (1 + )", "a BETWEEN {1, ,}"])
+    func `an error says where an expression is missing`(_ text: String) {
+        let error = expectThrows(PredicateFormatError.self) { try NSPredicate(validating: text, arguments: []) }
+        expectEqual(error?.expected, "an expression", "\(text)")
+    }
+
     @Test func `an error quotes a few characters on each side`() throws {
         let name = String(repeating: "n", count: 300)
         let error = try #require(throws: PredicateFormatError.self) {

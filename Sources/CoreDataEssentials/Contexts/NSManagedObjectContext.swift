@@ -41,6 +41,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// Events ask for it often.
     private let isNamed = Atomic(false)
+    /// Whether the program has submitted a block, or has used the context on the main queue.
+    final let isInUse = Atomic(false)
     /// The storage of ``readsFromReplicas``.
     final let bearsReplicas = Atomic(false)
     /// The queue that the context's blocks run on.
@@ -120,7 +122,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Default ``NSMergePolicy/error``: the save throws.
     ///
     /// The value must be an ``NSMergePolicy``; any other value stops the program. Like all settings, it may be set on
-    /// any thread as long as the context has no objects.
+    /// any thread before the context is used, and as long as it has no objects.
     ///
     /// ```swift
     /// context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump

@@ -318,7 +318,7 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     /// Records finished objects.
     func advance(_ count: Int = 1) {
         let news = state.withLock { state -> (Float, (@Sendable (Float) -> Void)?)? in
-            state.completed = min(state.completed + count, state.total)
+            state.completed += count
             let fraction = Self.fraction(state)
             guard fraction - state.told >= 0.001 || (fraction == 1 && state.told < 1) else { return nil }
             state.told = fraction

@@ -2,8 +2,11 @@
 ///
 /// Swift's `Dictionary` hashes with SipHash, which costs more than the row that it finds; this map multiplies. Keys
 /// come from our own counters and from primary keys. An attacker gains nothing by choosing their order.
+///
+/// An entry of an `Int` takes 16 bytes, and between a third and two thirds of the places are in use.
 public struct KeyMap<Value: BitwiseCopyable> {
     @usableFromInline struct Entry: BitwiseCopyable {
+        /// The key; 0 for an empty place, whose value means nothing.
         @usableFromInline var key: Int64
         @usableFromInline var value: Value
 
@@ -14,7 +17,8 @@ public struct KeyMap<Value: BitwiseCopyable> {
         }
     }
 
-    @usableFromInline var entries: [Entry?]
+    /// A power of two of places, and one more behind them for the key 0, which is marked by the key 1.
+    @usableFromInline var entries: [Entry]
     /// The number of entries.
     ///
     /// Only the map itself writes it.
@@ -23,59 +27,71 @@ public struct KeyMap<Value: BitwiseCopyable> {
     /// An empty map, with room for some entries.
     @inlinable
     public init(minimumCapacity: Int = 0) {
-        entries = minimumCapacity == 0 ? [] : Array(repeating: nil, count: Self.tableSize(minimumCapacity))
+        entries = minimumCapacity == 0 ? [] : Self.emptyEntries(Self.tableSize(minimumCapacity))
     }
 
+    /// The smallest number of places for some entries.
     @inlinable
     static func tableSize(_ count: Int) -> Int {
         var size = 16
-        while size < count * 2 { size <<= 1 }
+        while size &* 2 < count &* 3 { size <<= 1 }
         return size
     }
 
     @inlinable
+    static func emptyEntries(_ size: Int) -> [Entry] {
+        Array(unsafeUninitializedCapacity: size + 1) { buffer, count in
+            // Trivial values may have any bytes as long as nobody reads them.
+            UnsafeMutableRawBufferPointer(buffer).initializeMemory(as: UInt8.self, repeating: 0)
+            count = size + 1
+        }
+    }
+
+    /// The bits of the places.
+    @inlinable
+    @inline(__always)
+    var mask: Int { entries.count &- 2 }
+
+    @inlinable
     @inline(__always)
     func start(_ key: Int64) -> Int {
-        Int(truncatingIfNeeded: hashedKey(key)) & (entries.count - 1)
+        Int(truncatingIfNeeded: hashedKey(key)) & mask
+    }
+
+    /// The place of a key, or the empty place where it would be; the map has places.
+    @inlinable
+    @inline(__always)
+    func place(of key: Int64) -> Int {
+        guard key != 0 else { return entries.count &- 1 }
+        var index = start(key)
+        while entries[index].key != key, entries[index].key != 0 { index = (index &+ 1) & mask }
+        return index
     }
 
     /// The value of a key; `nil` if there is none.
     @inlinable
     public subscript(key: Int64) -> Value? {
         guard !entries.isEmpty else { return nil }
-        var index = start(key)
-        while let entry = entries[index] {
-            if entry.key == key { return entry.value }
-            index = (index + 1) & (entries.count - 1)
-        }
-        return nil
+        let entry = entries[place(of: key)]
+        return entry.key == 0 ? nil : entry.value
     }
 
     /// Sets the value of `key`, which may be there already.
     @inlinable
     public mutating func set(_ value: Value, for key: Int64) {
-        if count * 2 >= entries.count { grow() }
-        var index = start(key)
-        while let entry = entries[index] {
-            if entry.key == key {
-                entries[index]?.value = value
-                return
-            }
-            index = (index + 1) & (entries.count - 1)
-        }
-        entries[index] = Entry(key: key, value: value)
-        count += 1
+        if (count &+ 1) &* 3 > (entries.count &- 1) &* 2 { grow() }
+        let place = place(of: key)
+        if entries[place].key == 0 { count &+= 1 }
+        entries[place] = Entry(key: key == 0 ? 1 : key, value: value)
     }
 
     @inlinable
     mutating func grow() {
         let old = entries
-        entries = Array(repeating: nil, count: Self.tableSize(max(8, count * 2)))
-        for case let entry? in old {
-            var index = start(entry.key)
-            while entries[index] != nil { index = (index + 1) & (entries.count - 1) }
-            entries[index] = entry
-        }
+        entries = Self.emptyEntries(Self.tableSize(max(8, count &+ count / 2)))
+        guard let zero = old.last else { return }
+        entries[entries.count &- 1] = zero
+        for entry in old.dropLast() where entry.key != 0 { entries[place(of: entry.key)] = entry }
     }
 
     /// Removes a key.
@@ -87,21 +103,26 @@ public struct KeyMap<Value: BitwiseCopyable> {
     @discardableResult
     public mutating func remove(_ key: Int64) -> Value? {
         guard !entries.isEmpty else { return nil }
-        var gap = start(key)
-        while let entry = entries[gap], entry.key != key { gap = (gap + 1) & (entries.count - 1) }
-        guard let removed = entries[gap]?.value else { return nil }
-        var index = (gap + 1) & (entries.count - 1)
-        while let entry = entries[index] {
+        var gap = place(of: key)
+        let removed = entries[gap]
+        guard removed.key != 0 else { return nil }
+        count &-= 1
+        guard key != 0 else {
+            entries[gap].key = 0
+            return removed.value
+        }
+        var index = (gap &+ 1) & mask
+        while entries[index].key != 0 {
+            let entry = entries[index]
             // The entry may move into the gap unless its own place lies between the gap and its index.
-            if (index &- start(entry.key)) & (entries.count - 1) >= (index &- gap) & (entries.count - 1) {
+            if (index &- start(entry.key)) & mask >= (index &- gap) & mask {
                 entries[gap] = entry
                 gap = index
             }
-            index = (index + 1) & (entries.count - 1)
+            index = (index &+ 1) & mask
         }
-        entries[gap] = nil
-        count -= 1
-        return removed
+        entries[gap].key = 0
+        return removed.value
     }
 
     /// The first key and value at or behind a place in memory, for loops over all in no order.
@@ -112,7 +133,8 @@ public struct KeyMap<Value: BitwiseCopyable> {
     public func entry(from place: inout Int) -> (key: Int64, value: Value)? {
         while place < entries.count {
             defer { place += 1 }
-            if let entry = entries[place] { return (entry.key, entry.value) }
+            let entry = entries[place]
+            if entry.key != 0 { return (place == entries.count &- 1 ? 0 : entry.key, entry.value) }
         }
         return nil
     }
@@ -120,7 +142,8 @@ public struct KeyMap<Value: BitwiseCopyable> {
     /// Calls `body` with each key and value, in no order.
     @inlinable
     public func forEach(_ body: (Int64, Value) throws -> Void) rethrows {
-        for case let entry? in entries { try body(entry.key, entry.value) }
+        var place = 0
+        while let (key, value) = entry(from: &place) { try body(key, value) }
     }
 }
 

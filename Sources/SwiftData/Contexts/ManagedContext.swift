@@ -29,8 +29,6 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     init(_ container: ModelContainer) {
         self.container = container
         super.init(concurrencyType: .privateQueueConcurrencyType)
-        persistentStoreCoordinator = container.coordinator
-        automaticallyMergesChangesFromParent = true
         mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
         observers.values = ValueObserver(
             isObserved: { [unowned self] in registeredModel(of: $0) != nil },
@@ -38,6 +36,9 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
                 for model in models(of: object) { model.announceChanges(of: names) }
             }
         )
+        persistentStoreCoordinator = container.coordinator
+        // From here on, blocks of the queue merge what others save.
+        automaticallyMergesChangesFromParent = true
     }
 
     deinit {

@@ -50,6 +50,16 @@ struct BatchUpdateTests {
         let updated = try require(try stack.execute(request).value as? [NSManagedObjectID])
         expect(Set(updated) == Set(ids) && updated.count == 5)
         try expectEqual(stack.all(Venue.self) { "\($0.favorite)" }, Array(repeating: "true", count: 5))
+        // An expression that is a constant is its value, also where no other expression could stand.
+        let none = NSExpression(forConstantValue: nil)
+        request.propertiesToUpdate = [
+            "name": NSExpression(forConstantValue: "same"), "price": NSExpression(forConstantValue: 7), "city": none,
+        ]
+        try expectEqual((stack.execute(request).value as? [NSManagedObjectID])?.count, 5)
+        try expectEqual(stack.all(Venue.self, nameAndPrice), Array(repeating: "same 7", count: 5))
+        request.propertiesToUpdate = ["name": none]
+        _ = try stack.execute(request)
+        try expectEqual(stack.all(Venue.self) { $0.name ?? "none" }, Array(repeating: "none", count: 5))
         try expectEqual(stack.problems(), [])
     }
 

@@ -1,6 +1,7 @@
 import CoreData
 import Expectations
 import Foundation
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -118,6 +119,42 @@ struct ConfinementTests {
             let context = stack.context()
             context.performAndWait { _ = Venue(context: context) }
             context.mergePolicy = NSMergePolicy.rollback
+        }
+    }
+
+    @Test func `a setting may be made anywhere before the first use, although the context has merged objects`() async {
+        await #expect(processExitsWith: .success) {
+            let stack = try Stack(.memory)
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = stack.coordinator
+            context.automaticallyMergesChangesFromParent = true
+            let merged = Locked<UncheckedBox<Any?>>(UncheckedBox(nil))
+            let arrived = DispatchSemaphore(value: 0)
+            let token = NotificationCenter.default.addObserver(
+                forName: .NSManagedObjectContextObjectsDidChange,
+                object: context,
+                queue: nil
+            ) { notification in
+                // The objects stay in the context as long as they are held.
+                merged.withLock { $0 = UncheckedBox(notification.userInfo?[NSInsertedObjectsKey]) }
+                arrived.signal()
+            }
+            _ = try stack.storeCity()
+            try require(arrived.wait(timeout: .now() + 30) == .success)
+            context.mergePolicy = NSMergePolicy.rollback
+            let city = context.performAndWait { context.registeredObjects.first }
+            expect(city is City)
+            NotificationCenter.default.removeObserver(token)
+            withExtendedLifetime(merged) {}
+        }
+        // Once the program has used the context, the objects count.
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            let id = try stack.storeCity()
+            let city = try context.performAndWait { UncheckedBox(try context.get(id, City.self)) }
+            context.mergePolicy = NSMergePolicy.rollback
+            withExtendedLifetime(city) {}
         }
     }
 

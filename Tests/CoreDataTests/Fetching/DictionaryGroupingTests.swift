@@ -89,6 +89,22 @@ struct DictionaryGroupingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a value of all members of a collection may belong to an object that a path leads to`(_ kind: StoreKind) throws {
+        let guide = try VenueGuide(kind)
+        let columns = [
+            computed("count", "city.venues.@count", .integer64), computed("most", "city.venues.@max.price", .integer64),
+        ]
+        let each = try guide.dictionaries("Venue", columns)
+        let group = computed("group", "price * 0", .integer64)
+        let all = try guide.dictionaries("Venue", [group] + columns) { $0.propertiesToGroupBy = [group] }
+
+        func values(_ key: String) -> [Int] { each.compactMap { $0[key] as? Int } }
+        expect(all.count == 1 && each.count > 1 && Set(values("most")).count > 1)
+        expectEqual(all.first?["count"] as? Int, values("count").reduce(0, +))
+        expectEqual(all.first?["most"] as? Int, values("most").max())
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `having keeps the groups that fulfil it`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         let count = aggregate("count", "count:", "objectID")

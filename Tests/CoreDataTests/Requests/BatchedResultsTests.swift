@@ -35,6 +35,19 @@ struct BatchedResultsTests {
         }
     }
 
+    @Test func `a read outside of the scope names the results and the context`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let stack = try Stack(.memory)
+            try stack.storeVenues(3)
+            let context = stack.context("reader")
+            let results = try context.performAndWait { UncheckedBox(try context.batchedResults(for: venues())) }
+            _ = results.value[0].name
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        expect(text.contains("BatchedResults was used on queue"), "\(text)")
+        expect(text.contains("confined to private-queue context \"reader\""), "\(text)")
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `counting reads no object, and each batch that is entered takes one query`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

@@ -20,6 +20,7 @@ extension NSManagedObjectContext {
     }
 
     private func submit(as entry: ConfinementScope.Entry, _ block: @escaping () -> Void) {
+        if entry == .call { noteUse() }
         // The block runs once, when its turn comes. The caller is responsible for what it captures: see `perform(_:)`.
         let block = UncheckedBox(block)
         enqueue(.perform, as: entry) {
@@ -64,6 +65,7 @@ extension NSManagedObjectContext {
     /// - Throws: The error of the block; the context's pending changes then stay as they are.
     @_disfavoredOverload
     public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
+        noteUse()
         let result: Result<T, Failure> = wait(as: .call) {
             do throws(Failure) { return .success(try runBlock(block, as: .call)) } catch { return .failure(error) }
         }
@@ -82,7 +84,8 @@ extension NSManagedObjectContext {
     public func performAndWait<T>(_ block: () -> T) -> T {
         // Neither form is more specific. So the body of a program's own `performAndWait` calls this one, and not
         // itself. This form can also be passed on as a function, `(() -> Void) -> Void`.
-        wait(as: .call) { failingWithReads { watchingReads(block) } }
+        noteUse()
+        return wait(as: .call) { failingWithReads { watchingReads(block) } }
     }
 
     /// Runs a short block inside the scope, as ``performAndWait(_:)-(()->T)`` does, and without the queue if the scope is
@@ -184,6 +187,7 @@ extension NSManagedObjectContext {
         as entry: ConfinementScope.Entry,
         _ block: sending @escaping () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
+        if entry == .call { noteUse() }
         // The block was sent, so no other code uses it.
         let block = UncheckedBox(block)
         let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
@@ -227,7 +231,15 @@ extension NSManagedObjectContext {
     /// Whether the current thread may use the context.
     final var isInScope: Bool {
         if ConfinementScope.contains(self) { return true }
-        return concurrencyType == .mainQueueConcurrencyType && MainQueue.isCurrent
+        guard concurrencyType == .mainQueueConcurrencyType, MainQueue.isCurrent else { return false }
+        noteUse()
+        return true
+    }
+
+    /// Notes that the program uses the context.
+    @inline(__always)
+    private func noteUse() {
+        if !isInUse.load(ordering: .relaxed) { isInUse.store(true, ordering: .relaxed) }
     }
 
     /// Checks that the current thread may use the context, and else stops the program or reports it.
@@ -240,13 +252,14 @@ extension NSManagedObjectContext {
         reportViolation(member(), object)
     }
 
-    /// Like ``assertCurrent(_:object:)``, for settings; those of a context without objects may be changed on any
-    /// thread.
+    /// Like ``assertCurrent(_:object:)``, for settings; those of a context that the program has not used yet, or that has
+    /// no objects, may be changed on any thread.
     ///
-    /// So the code that makes a context can configure it at once.
+    /// So the code that makes a context can configure it at once. A context that merges automatically may have objects
+    /// before it is used.
     final func assertCurrentOrUnused(_ member: @autoclosure () -> String) {
         guard ConfinementScope.isChecked, !isInScope else { return }
-        guard !identityMap.isEmpty else { return }
+        guard isInUse.load(ordering: .relaxed), !identityMap.isEmpty else { return }
         reportViolation(member(), nil)
     }
 
