@@ -244,6 +244,15 @@ struct ModelCopyingTests {
         parent.properties = [x]
         expect(x.entity === parent)
         expect(parent.renamingIdentifier == "A" && x.renamingIdentifier == "x")
+
+        let elements = (0..<3).map { _ in NSFetchIndexElementDescription(property: x, collationType: .binary) }
+        let index = NSFetchIndexDescription(name: "byX", elements: [elements[0]])
+        expect(elements[0].indexDescription === index && index.entity == nil)
+        index.elements = [elements[1]]
+        index.elements.append(elements[2])
+        expect(elements[1].indexDescription === index && elements[2].indexDescription === index)
+        parent.indexes = [index]
+        expect(index.entity === parent)
     }
 
     @Test func `inherited properties come first, and setting the list keeps them out`() {
