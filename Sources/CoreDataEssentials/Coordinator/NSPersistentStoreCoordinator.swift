@@ -114,6 +114,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         state.withLock { $0.opened.indices.contains(storeIndex) ? $0.opened[storeIndex] : nil }
     }
 
+    /// The store at an index, unless it was removed.
+    func storeToWrite(at storeIndex: Int) -> OpenStore? {
+        while let store = openStore(at: storeIndex) {
+            if store.isOpen { return store }
+            // Another store has just taken its place, if it was migrated.
+            guard store.hasMoved else { return nil }
+        }
+        return nil
+    }
+
     package func openStore(of store: NSPersistentStore) -> OpenStore? {
         openStores.first { $0.store === store }
     }
