@@ -40,9 +40,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Whether a name was ever set.
     ///
     /// Events ask for it often.
-    private let isNamed = Atomic(false)
+    private let isNamed = AtomicCell(false)
     /// The storage of ``readsFromReplicas``.
-    final let bearsReplicas = Atomic(false)
+    final let bearsReplicas = AtomicCell(false)
     /// The queue that the context's blocks run on.
     final let contextQueue: ContextQueue
 

@@ -43,7 +43,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// The number of stores that were migrated.
     ///
     /// If the number grows during a read, then the read may have met a store that was closed.
-    let moves = Atomic(0)
+    let moves = AtomicCell(0)
     /// The instrument that receives events.
     let instrumentation = Instrumentation()
     /// The operations that are running, and whether more may start.
