@@ -42,7 +42,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z store-a-to-g store-h-to-z stepped others)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points schedules test-small-sizes test-repeat \
+.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points schedules schedule-faults test-small-sizes test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) test-postgresql-portable test-postgresql-portable-all test-citus bench bench-northwind bench-compare check-bench-compare \
 	stress stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
 	check-layers check-folders check-stores check-protocols check-models check-client check-without-postgresql docs docs-preview check-docs check-api check-pages \
@@ -62,6 +62,7 @@ help:
 	@echo "  make test-repeat              run the tests of contexts REPEAT_COUNT times (50), each time with other random numbers; stop at a failure"
 	@echo "  make test-fault-points        run the tests that need a build with fault points, or with the scheduler of threads"
 	@echo "  make schedules                run small programs of several threads in many chosen orders; SCHEDULE_ARGS=\"--seed random --schedules 1000\""
+	@echo "  make schedule-faults          try faults of order with these programs, a minute each; FAULT_ARGS=\"--only 3,101-112\""
 	@echo "  make test-small-sizes         run the tests on SQLite with portions, windows and caches of one to three"
 	@echo "  make test-postgresql          run the tests for all stores, and those of the store for PostgreSQL, on private servers"
 	@echo "  make test-postgresql-PART     one part of them: context-a-to-m, context-n-to-z, store-a-to-g, store-h-to-z, stepped, others"
@@ -263,11 +264,18 @@ test-fault-points: system-packages
 # The first seed is fixed, and the second one is drawn and printed. The last lines check the scheduler itself: it has to find what happens without a guard.
 SCHEDULE_ARGS ?=
 schedules: system-packages
+	@! grep -rnE --include='*.swift' '\bAtomic[(<]' Sources --exclude-dir=Examples --exclude-dir=StrataLocks --exclude=Row.swift \
+		|| { echo "The scheduler does not see an atomic: use AtomicCell." >&2; exit 1; }
 	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product schedules $(SCHEDULES)
-	.build/fault-points/debug/schedules --seed 1 $(SCHEDULE_ARGS)
-	.build/fault-points/debug/schedules --seed random --schedules 100 $(SCHEDULE_ARGS)
+	.build/fault-points/debug/schedules --seed 1 --seconds 4 $(SCHEDULE_ARGS)
+	.build/fault-points/debug/schedules --seed random --schedules 100 --seconds 2 $(SCHEDULE_ARGS)
 	.build/fault-points/debug/schedules --off no-revival-check
 	.build/fault-points/debug/schedules --off no-invalidation
+
+# A copy of the sources with faults in which only an order is wrong: which of them do the programs find?
+FAULT_ARGS ?=
+schedule-faults: system-packages python
+	python3 -B StressTests/schedules/try-faults $(FAULT_ARGS)
 
 # All tests on SQLite and in memory with portions, windows and caches of one to three, so that they cross the boundaries of all of them.
 test-small-sizes: system-packages
@@ -380,6 +388,7 @@ mutants-sample: system-packages postgresql-packages python
 # Whether each fault still fits the sources, and whether the tool that draws faults does what it says: seconds.
 check-mutants: python
 	@python3 -B StressTests/mutants/run --check
+	@python3 -B StressTests/schedules/try-faults --check
 	@python3 -B -m unittest discover -q -s StressTests/mutants/sample
 
 TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN

@@ -320,8 +320,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "schedules",
-            dependencies: ["CoreData", "StrataLocks"],
-            path: "StressTests/schedules"
+            dependencies: ["CoreData", "CStrataSQLite", "StrataLocks"],
+            path: "StressTests/schedules",
+            exclude: ["draw-places", "faults", "try-faults"]
         ),
         .executableTarget(
             name: "stress",

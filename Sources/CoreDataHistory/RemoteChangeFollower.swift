@@ -45,7 +45,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     /// The chosen contexts; `nil` for all that follow saves.
     private let chosen: [Target]?
     private let state: Locked<State>
-    private let isWoken = Atomic(false)
+    private let isWoken = AtomicCell(false)
     private let queue = DispatchQueue(label: "CoreData remote change follower")
     private var observers: [any NSObjectProtocol] = []
 
@@ -109,7 +109,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     /// - Throws: The error that keeps a store from being read, such as `persistentStoreTimeout` (134090).
     public func catchUp() async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            queue.async { continuation.resume(with: Result { try self.follow() }) }
+            Schedule.async(on: queue) { continuation.resume(with: Result { try self.follow() }) }
         }
         await withTaskGroup(of: Void.self) { group in
             for context in contexts {
@@ -128,7 +128,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
 
     private func wake() {
         guard !isWoken.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        queue.async { [weak self] in self?.run() }
+        Schedule.async(on: queue) { [weak self] in self?.run() }
     }
 
     private func run() {
@@ -137,7 +137,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             try follow()
         } catch {
             coordinator?.report(error, "following what others write")
-            queue.asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in self?.wake() }
+            Schedule.async(on: queue, after: Self.retryInterval) { [weak self] in self?.wake() }
         }
     }
 

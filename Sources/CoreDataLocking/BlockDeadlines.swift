@@ -63,6 +63,8 @@ final class BlockDeadlines: Sendable {
             return due.values.map(\.block)
         }
         // A server may let the caller of a roll-back wait, and other blocks must not wait for it.
-        for block in due { DispatchQueue(label: "strata.locking", qos: .userInitiated).async { block.expire() } }
+        for block in due {
+            DispatchQueue(label: "strata.locking", qos: .userInitiated).async { Schedule.adopt { block.expire() } }
+        }
     }
 }

@@ -37,6 +37,8 @@ final class RowLockingBlock: LockingBlock, Sendable {
         var transaction: (any LockingTransaction)?
         /// The present use of the transaction.
         var work: Work?
+        /// Awakes once the transaction was rolled back by the thread of the deadline.
+        var rollBack: Waiter?
         var end: End?
         /// Whether a save of the block was committed outside its transaction.
         var hasSavedOutside = false
@@ -109,27 +111,36 @@ final class RowLockingBlock: LockingBlock, Sendable {
     }
 
     private func endTransaction() {
-        let (transaction, hasBegun) = state.withLock { state in
+        let (transaction, hasBegun, rollBack) = state.withLock { state in
             if state.end == nil { state.end = .saved }
             defer { state.transaction = nil }
-            return (state.transaction, state.store != nil)
+            return (state.transaction, state.store != nil, state.rollBack)
         }
         if hasBegun { BlockDeadlines.shared.remove(self) }
         transaction?.rollBack()
+        // Until the turn to write is given back, a save of this thread would count as one inside the block.
+        _ = rollBack?.sleep(timeout: Self.longestRollBack, cancellation: nil)
     }
+
+    /// The longest wait for a roll-back by another thread, in seconds: a server may take longer.
+    private static let longestRollBack = 1.0
 
     /// Lets the transaction end at the deadline; any thread may call it.
     func expire() {
+        let end = Waiter()
         let transaction = state.withLock { state -> (any LockingTransaction)? in
             // A save that is under way may still commit.
             guard state.end == nil, state.work != .save else { return nil }
             state.end = .expired
-            guard state.work == nil else { return nil }
-            defer { state.transaction = nil }
-            return state.transaction
+            guard state.work == nil, let transaction = state.transaction else { return nil }
+            state.transaction = nil
+            state.rollBack = end
+            return transaction
         }
         cancellation.cancel()
-        transaction?.rollBack()
+        guard let transaction else { return }
+        transaction.rollBack()
+        end.call()
     }
 
     func requireTime() throws {

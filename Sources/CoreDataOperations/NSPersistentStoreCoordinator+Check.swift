@@ -76,7 +76,7 @@ extension NSPersistentStoreCoordinator {
 
 /// Lets the first caller through, and no later one.
 private final class FirstAnswer: Sendable {
-    private let wasAsked = Atomic(false)
+    private let wasAsked = AtomicCell(false)
 
     var isFirst: Bool { !wasAsked.exchange(true, ordering: .acquiringAndReleasing) }
 }

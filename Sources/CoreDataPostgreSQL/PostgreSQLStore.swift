@@ -36,7 +36,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         translation.withLock { $0 = function }
     }
 
-    private static let foreignKeys = Atomic(false)
+    private static let foreignKeys = AtomicCell(false)
     private static var addsForeignKeys: Bool { foreignKeys.load(ordering: .relaxed) }
 
     /// Gives foreign keys to all stores whose options do not forbid that, for tests that are written for stores without

@@ -45,7 +45,7 @@ package enum ClassRecords {
 
     private static let state = Locked(State())
 
-    private static let images = Atomic<Int>(0)
+    private static let images = AtomicCell<Int>(0)
 
     /// The number of images whose records have been read.
     package static var imageCount: Int { images.load(ordering: .acquiring) }

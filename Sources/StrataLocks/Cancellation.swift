@@ -15,7 +15,7 @@ package final class Cancellation: Sendable {
         var stop: (@Sendable () -> Void)?
     }
 
-    private let flag = Atomic(false)
+    private let flag = AtomicCell(false)
     private let state = Locked(State())
     /// The cancellation of the operation that this is a part of.
     private let whole: Cancellation?

@@ -57,7 +57,7 @@ public struct FaultPoint: Equatable, Sendable {
 
     #if FaultPoints
     /// The name on the command line of `stress`.
-    package let rawValue: String
+    @usableFromInline package let rawValue: String
     /// Whether an error that is thrown there fails the operation; elsewhere it is ignored.
     package let canFail: Bool
 
@@ -88,7 +88,7 @@ public struct FaultPoint: Equatable, Sendable {
         try handler(self)
     }
     #else
-    package var rawValue: String { "" }
+    @usableFromInline package var rawValue: String { "" }
     package var canFail: Bool { false }
 
     @inlinable
@@ -148,7 +148,7 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable
     @inline(__always)
     public func reach() throws {
-        Schedule.point()
+        Schedule.point(named: rawValue)
         #if FaultPoints
         try callHandler()
         #endif
@@ -158,7 +158,7 @@ public struct FaultPoint: Equatable, Sendable {
     @inlinable
     @inline(__always)
     public func pass() {
-        Schedule.point()
+        Schedule.point(named: rawValue)
         #if FaultPoints
         try? callHandler()
         #endif

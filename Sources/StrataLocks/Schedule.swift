@@ -57,9 +57,20 @@ package enum Schedule {
 
     /// Lets another thread go on, or not.
     @usableFromInline
-    package static func point() {
+    package static func point() { point(at: 0) }
+
+    /// The form for a place of an object that threads share.
+    static func point(at object: UInt) {
         guard let thread = current else { return }
-        thread.run.point(thread)
+        thread.run.point(thread, at: object)
+    }
+
+    /// The form for a place that has a name.
+    @usableFromInline
+    static func point(named name: @autoclosure () -> String) {
+        guard let thread = current else { return }
+        // The hash of a text follows from the text alone, as the program has deterministic hashing.
+        thread.run.point(thread, at: UInt(bitPattern: name().hashValue) | 1)
     }
 
     /// Lets all other threads go on first; returns whether the current thread is scheduled.
@@ -72,6 +83,9 @@ package enum Schedule {
         return true
     }
 
+    /// Sleeps; a scheduled thread lets all other threads go on first instead.
+    package static func sleep(microseconds: UInt32) { if !pause() { usleep(microseconds) } }
+
     // MARK: - Locks
 
     @usableFromInline
@@ -80,7 +94,7 @@ package enum Schedule {
             pthread_mutex_lock(handle)
             return
         }
-        thread.run.point(thread)
+        thread.run.point(thread, at: UInt(bitPattern: handle))
         while pthread_mutex_trylock(handle) != 0 { thread.run.block(thread, on: UInt(bitPattern: handle), .lock) }
     }
 
@@ -88,7 +102,7 @@ package enum Schedule {
     static func unlock(_ handle: UnsafeMutablePointer<pthread_mutex_t>) {
         pthread_mutex_unlock(handle)
         wake(UInt(bitPattern: handle))
-        point()
+        point(at: UInt(bitPattern: handle))
     }
 
     // MARK: - Signals
@@ -98,15 +112,32 @@ package enum Schedule {
     /// - Returns: Whether the current thread is scheduled; if not, then it has not waited.
     static func wait(for object: AnyObject, until isReady: () -> Bool) -> Bool {
         guard let thread = current else { return false }
-        thread.run.point(thread)
+        thread.run.point(thread, at: address(of: object))
         while !isReady() { thread.run.block(thread, on: address(of: object), .signal) }
+        return true
+    }
+
+    /// Waits like ``wait(for:until:)``, but gives up at a deadline.
+    ///
+    /// The deadline does not pass as long as any other thread can go on. So a wait ends by its deadline only if nothing else
+    /// ends it, and the run counts that: most often, a wake-up was forgotten.
+    ///
+    /// - Returns: Whether `isReady` has returned true before the deadline; `nil` if the current thread is not scheduled.
+    static func wait(for object: AnyObject, deadline: DispatchTime, until isReady: () -> Bool) -> Bool? {
+        guard let thread = current else { return nil }
+        thread.run.point(thread, at: address(of: object))
+        guard deadline > .now() else { return isReady() }
+        while !isReady() {
+            thread.run.block(thread, on: address(of: object), .signal, until: deadline.uptimeNanoseconds)
+            if thread.run.takeExpiration(of: thread) { return isReady() }
+        }
         return true
     }
 
     /// Lets threads that wait for an object look again.
     static func wake(_ object: AnyObject) {
         wake(address(of: object))
-        point()
+        point(at: address(of: object))
     }
 
     private static func wake(_ key: UInt) {
@@ -148,6 +179,22 @@ package enum Schedule {
         thread.run.point(thread)
     }
 
+    /// Submits `body` to a serial queue after some time: for a scheduled thread the time passes when the run chooses.
+    package static func async(on queue: DispatchQueue, after seconds: Double, _ body: @escaping @Sendable () -> Void) {
+        guard let thread = current else { return queue.asyncAfter(deadline: .now() + seconds, execute: body) }
+        thread.run.spawn(on: nil) {
+            pause()
+            sync(on: queue, body)
+        }
+        thread.run.point(thread)
+    }
+
+    /// Runs `body`, which something outside of the run has caused, such as a timer or a file: on a new scheduled thread if a
+    /// run is in progress, and else at once.
+    package static func adopt(_ body: @escaping @Sendable () -> Void) {
+        guard current == nil, let run = active.withLock({ $0 }), run.adopt(body) else { return body() }
+    }
+
     /// Lets nothing run on a new serial queue before ``resume(_:)``.
     package static func suspend(_ queue: DispatchQueue) {
         queue.suspend()
@@ -172,11 +219,21 @@ package enum Schedule {
     @inline(__always)
     package static func point() {}
 
+    /// The form for a place that has a name.
+    @inlinable
+    @inline(__always)
+    static func point(named name: @autoclosure () -> String) {}
+
     /// Returns whether other threads were let go on first.
     @inlinable
     @inline(__always)
     @discardableResult
     package static func pause() -> Bool { false }
+
+    /// Sleeps.
+    @inlinable
+    @inline(__always)
+    package static func sleep(microseconds: UInt32) { usleep(microseconds) }
 
     @inlinable
     @inline(__always)
@@ -189,6 +246,10 @@ package enum Schedule {
     /// Returns whether it has waited until `isReady` returned true.
     @inline(__always)
     static func wait(for object: AnyObject, until isReady: () -> Bool) -> Bool { false }
+
+    /// Returns whether `isReady` has returned true before the deadline; `nil` if it has not waited.
+    @inline(__always)
+    static func wait(for object: AnyObject, deadline: DispatchTime, until isReady: () -> Bool) -> Bool? { nil }
 
     /// Lets threads that wait for an object look again.
     @inline(__always)
@@ -205,6 +266,17 @@ package enum Schedule {
     package static func async(on queue: DispatchQueue, _ body: @escaping @Sendable () -> Void) {
         queue.async(execute: body)
     }
+
+    /// Submits `body` to a queue after some time.
+    @inlinable
+    package static func async(on queue: DispatchQueue, after seconds: Double, _ body: @escaping @Sendable () -> Void) {
+        queue.asyncAfter(deadline: .now() + seconds, execute: body)
+    }
+
+    /// Runs `body`.
+    @inlinable
+    @inline(__always)
+    package static func adopt(_ body: () -> Void) { body() }
 
     /// Lets nothing run on a new serial queue before ``resume(_:)``.
     @inlinable

@@ -30,6 +30,8 @@ package final class ScheduleRun: Sendable {
         package var switches = 0
         /// How often a thread stood still for a reason that the run does not know.
         package var strays = 0
+        /// How often a wait ended by its deadline, because no thread could go on.
+        package var expirations = 0
         /// A number of all choices: runs with equal numbers have made the same ones.
         package var trace: UInt64 = 0xcbf2_9ce4_8422_2325
         /// How many other threads could have gone on at each step, for a search by ``SchedulingStrategy/Kind/changes(_:)``.
@@ -58,6 +60,9 @@ package final class ScheduleRun: Sendable {
         /// The threads on a queue, by the address of the queue; the first one is inside.
         var lines: [UInt: [Int]] = [:]
         var lastStep = DispatchTime.now().uptimeNanoseconds
+        /// The deadlines of threads that wait for a limited time, and the threads whose deadline has passed.
+        var deadlines: [Int: UInt64] = [:]
+        var expired: Set<Int> = []
         /// How often all threads were let look again in vain.
         var vainLooks = 0
         var isOver = false
@@ -66,6 +71,8 @@ package final class ScheduleRun: Sendable {
     private static let longestStep: UInt64 = 400_000_000
     private static let longestIdleness: UInt64 = 20_000_000
     private static let mostVainLooks = 150
+    /// The vain looks after which a deadline passes: at least so many if it has come, and otherwise so many.
+    private static let looksBeforeDeadline = (least: 2, most: 20)
 
     private let state: Mutex<State>
     private let end = DispatchSemaphore(value: 0)
@@ -98,14 +105,30 @@ package final class ScheduleRun: Sendable {
     // MARK: - Threads
 
     func spawn(on line: UInt?, _ body: @escaping @Sendable () -> Void) {
-        let thread = state.withLock { state in
-            let thread = ScheduledThread(state.threads.count, of: self)
-            state.threads.append(thread)
-            state.statuses.append(.ready)
-            state.strategy.add(thread.number)
-            if let line { state.lines[line, default: []].append(thread.number) }
-            return thread
-        }
+        let thread = state.withLock { add(to: &$0, on: line) }
+        start(thread, body)
+    }
+
+    /// Runs the body of a thread that is not scheduled; false once the run is over.
+    func adopt(_ body: @escaping @Sendable () -> Void) -> Bool {
+        let thread = state.withLock { $0.isOver ? nil : add(to: &$0, on: nil) }
+        guard let thread else { return false }
+        start(thread, body)
+        // If all threads wait, then none of them would let the new one begin.
+        state.withLock { $0.running == nil ? choose(&$0) : nil }?.turn.signal()
+        return true
+    }
+
+    private func add(to state: inout State, on line: UInt?) -> ScheduledThread {
+        let thread = ScheduledThread(state.threads.count, of: self)
+        state.threads.append(thread)
+        state.statuses.append(.ready)
+        state.strategy.add(thread.number)
+        if let line { state.lines[line, default: []].append(thread.number) }
+        return thread
+    }
+
+    private func start(_ thread: ScheduledThread, _ body: @escaping @Sendable () -> Void) {
         let start = Thread { [self] in
             Schedule.becomeCurrent(thread)
             thread.turn.wait()
@@ -134,19 +157,32 @@ package final class ScheduleRun: Sendable {
     // MARK: - Steps
 
     /// A place at which another thread may go on.
-    func point(_ thread: ScheduledThread, isPause: Bool = false) {
-        halt(thread, isPause ? .pausing : .ready)
+    ///
+    /// - Parameters:
+    ///   - thread: The current thread.
+    ///   - object: The address of what threads share there; 0 for nothing.
+    ///   - isPause: Whether all others go on first.
+    func point(_ thread: ScheduledThread, at object: UInt = 0, isPause: Bool = false) {
+        halt(thread, isPause ? .pausing : .ready, object)
     }
 
-    func block(_ thread: ScheduledThread, on key: UInt, _ cause: Schedule.Cause) {
+    func block(_ thread: ScheduledThread, on key: UInt, _ cause: Schedule.Cause, until deadline: UInt64? = nil) {
+        if let deadline { state.withLock { $0.deadlines[thread.number] = deadline } }
         halt(thread, .blocked(key, cause))
+        if deadline != nil { state.withLock { $0.deadlines[thread.number] = nil } }
     }
 
-    private func halt(_ thread: ScheduledThread, _ status: Status) {
+    /// Whether the deadline of a wait has passed.
+    func takeExpiration(of thread: ScheduledThread) -> Bool {
+        state.withLock { $0.expired.remove(thread.number) != nil }
+    }
+
+    private func halt(_ thread: ScheduledThread, _ status: Status, _ object: UInt = 0) {
         let (goesOn, next) = state.withLock { state -> (Bool, ScheduledThread?) in
             guard !state.isOver else { return (true, nil) }
             state.outcome.steps += 1
             state.statuses[thread.number] = status
+            state.strategy.reach(object, thread.number)
             if case .blocked = status {} else { state.vainLooks = 0 }
             // A thread that was astray has come back beside the one that runs now.
             if let running = state.running, running != thread.number { return (false, nil) }
@@ -243,10 +279,23 @@ package final class ScheduleRun: Sendable {
             end.signal()
             return nil
         }
+        passDeadline(&state)
         for number in state.statuses.indices {
             if case .blocked = state.statuses[number] { state.statuses[number] = .ready }
         }
         return choose(&state)
+    }
+
+    /// Lets the earliest deadline pass, once nothing else can end the wait.
+    private func passDeadline(_ state: inout State) {
+        let looks = Self.looksBeforeDeadline
+        guard state.vainLooks >= looks.least, let next = state.deadlines.min(by: { $0.value < $1.value }),
+            next.value <= state.lastStep || state.vainLooks >= looks.most
+        else { return }
+        state.deadlines[next.key] = nil
+        state.expired.insert(next.key)
+        state.outcome.expirations += 1
+        state.vainLooks = 0
     }
 }
 #endif

@@ -39,11 +39,7 @@ package final class Waiter: Sendable {
     }
 
     private func wait(until deadline: DispatchTime) -> DispatchTimeoutResult {
-        var result = DispatchTimeoutResult.timedOut
-        let isScheduled = Schedule.wait(for: self) {
-            result = semaphore.wait(timeout: .now())
-            return result == .success || DispatchTime.now() >= deadline
-        }
-        return isScheduled ? result : semaphore.wait(timeout: deadline)
+        let isCalled = Schedule.wait(for: self, deadline: deadline) { semaphore.wait(timeout: .now()) == .success }
+        return isCalled.map { $0 ? .success : .timedOut } ?? semaphore.wait(timeout: deadline)
     }
 }

@@ -37,6 +37,28 @@ import Synchronization
     /// The rows of the first piece, and the most rows of any piece, that PostgreSQL sends when a condition is judged here.
     package static var siftedRows: (first: Int, most: Int) { (size(1000, small: 1), size(10_000, small: 2)) }
 
+    /// The most fetches that read at the same time without a thread that waits for them.
+    package static var backgroundReads: Int {
+        #if FaultPoints
+        let chosen = chosenReads.load(ordering: .relaxed)
+        if chosen > 0 { return chosen }
+        #endif
+        return size(6, small: 1)
+    }
+
+    #if FaultPoints
+    private static let chosenReads = Atomic<Int>(0)
+    #endif
+
+    /// Makes ``backgroundReads`` another number for coordinators that are made from now on; 0 sets it back.
+    ///
+    /// It does so only in builds with the package trait `FaultPoints`.
+    package static func readInBackground(atMost number: Int) {
+        #if FaultPoints
+        chosenReads.store(number, ordering: .relaxed)
+        #endif
+    }
+
     // MARK: - Objects and changes
 
     /// The objects that a context has before it looks for released ones.

@@ -16,7 +16,7 @@ package final class MemoryEngine: InMemoryRows {
     /// others can read meanwhile.
     private let turn: StoreTurn
     /// Whether another store has replaced this one; set by the thread that has the turn.
-    private let isRetired = Atomic(false)
+    private let isRetired = AtomicCell(false)
 
     package let place = "in memory"
 

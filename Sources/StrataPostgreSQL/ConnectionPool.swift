@@ -19,16 +19,16 @@ package final class ConnectionPool: Sendable {
     let idle: IdleSessions
     /// The number of the pool; no other pool of the process has it.
     let number = ConnectionPool.numbers.add(1, ordering: .relaxed).newValue
-    private static let numbers = Atomic(0)
-    let isClosed = Atomic(false)
+    private static let numbers = AtomicCell(0)
+    let isClosed = AtomicCell(false)
     /// Runs on each new connection.
     let prepare: @Sendable (Connection) throws -> Void
     let server = KnownServer()
     /// The number of times that connections were found to lead to another server, or to another run of it.
-    private let changes = Atomic(0)
-    let hasConnected = Atomic(false)
+    private let changes = AtomicCell(0)
+    let hasConnected = AtomicCell(false)
     /// The number of times that plans have become outdated.
-    private let planAge = Atomic(0)
+    private let planAge = AtomicCell(0)
     /// Called when connections lead to another server than before, or to another run of it.
     private let failedOver = Locked<(@Sendable () -> Void)?>(nil)
     /// About how many seconds a connection is used, so that load moves to new servers.

@@ -20,7 +20,7 @@ final class IdleSessions: Sendable {
     /// This is not a shared queue, because work of the program could block that one and keep the transactions open.
     let queue = DispatchQueue(label: "strata.postgresql.returns", qos: .utility)
     /// Whether a check for sessions that were unused for long is scheduled.
-    private let willRest = Atomic(false)
+    private let willRest = AtomicCell(false)
 
     /// Takes a session for a pool: the last one that has served the pool or its schema, or else the one that nobody has used for longest.
     ///

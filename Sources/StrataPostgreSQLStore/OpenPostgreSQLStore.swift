@@ -92,11 +92,11 @@ final class OpenPostgreSQLStore: Sendable {
     let metadata: StoreMetadata
     /// The UUIDs of the store: the one that it was opened with, and those that this store object has set since.
     private let identifiers: Locked<Set<String>>
-    private let historyIsKept: Atomic<Bool>
+    private let historyIsKept: AtomicCell<Bool>
     /// The servers that may answer reads which accept slightly old data; `nil` if there are none.
     let replicas: Replicas?
     /// Whether the server lets several connections see one version.
-    let sharesVersions = Atomic(true)
+    let sharesVersions = AtomicCell(true)
     /// Called when another server has replaced the primary.
     let onFailover = Locked<(@Sendable () -> Void)?>(nil)
     /// Called in that case too, or when the server may have lost changes: rows that were read before may not exist any
@@ -133,7 +133,7 @@ final class OpenPostgreSQLStore: Sendable {
         self.form = form
         self.lease = lease
         identifiers = Locked([metadata.uuid])
-        historyIsKept = Atomic(recordsHistory)
+        historyIsKept = AtomicCell(recordsHistory)
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyAllocation(mapping, pool, form)

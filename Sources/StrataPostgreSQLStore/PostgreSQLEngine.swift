@@ -21,16 +21,16 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     }
 
     private let metadataState: Locked<Metadata>
-    private let readOnly: Atomic<Bool>
+    private let readOnly: AtomicCell<Bool>
     /// Whether another store has replaced this one.
-    private let isRetired = Atomic(false)
+    private let isRetired = AtomicCell(false)
     /// Keeps the writers of this process out while the store is replaced.
     let gate = WriterGate()
     /// The transactions of the history that this engine has written.
     let ownTransactions = Locked(OwnTransactions())
     private let changesOfOthers = ChangesOfOthers()
     /// The number of times that the history went back.
-    let setBacks = Atomic<UInt64>(0)
+    let setBacks = AtomicCell<UInt64>(0)
     let watcher = Locked<ChangeWatcher?>(nil)
     /// The function that the watcher calls after changes; the watcher may begin later than the store is opened.
     let changeHandler = Locked<(@Sendable () -> Void)?>(nil)
@@ -43,7 +43,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         database = Locked(opened)
         place = opened.place
         metadataState = Locked(Metadata(current: opened.metadata))
-        readOnly = Atomic(request.isReadOnly)
+        readOnly = AtomicCell(request.isReadOnly)
         // This is needed with a history and without, because nothing else reports that cached rows no longer exist.
         opened.onSetBack.withLock { $0 = { [weak self] in self?.addChangesOfOthers() } }
     }

@@ -27,7 +27,7 @@ final class BusyWait {
     var isWaiting: Bool { waiting.load(ordering: .relaxed) }
 
     private var start: UInt64 = 0
-    private let waiting = Atomic(false)
+    private let waiting = AtomicCell(false)
 
     private static let shortestPause = 50e-6
     private static let longestPause = 5e-3

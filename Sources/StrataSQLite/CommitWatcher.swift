@@ -1,4 +1,5 @@
 import Dispatch
+import StrataLocks
 import Synchronization
 
 /// Reports commits to a database, by this process and by others.
@@ -32,16 +33,16 @@ package final class CommitWatcher: @unchecked Sendable {
     private static let longestPause = 0.2
 
     private let queue = DispatchQueue(label: "CoreData commits")
-    private let isStopped = Atomic(false)
+    private let isStopped = AtomicCell(false)
     /// Whether an event has happened after which no check was made yet.
-    private let isStirred = Atomic(false)
+    private let isStirred = AtomicCell(false)
     private weak let pool: ConnectionPool?
     private let isMemory: Bool
     private let pace: Pace
     private let handler: @Sendable () -> Void
 
     /// How often the watcher has read the version.
-    let lookCount = Atomic(0)
+    let lookCount = AtomicCell(0)
     /// Reads the version; `nil` for a database in memory, and after the watcher was stopped.
     private var detector: Connection?
     private var version: Int64 = 0
@@ -96,7 +97,7 @@ package final class CommitWatcher: @unchecked Sendable {
     /// check that is in progress, and for the handler.
     package func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
-        queue.sync { end() }
+        Schedule.sync(on: queue) { end() }
     }
 
     private func end() {
@@ -168,9 +169,11 @@ package final class CommitWatcher: @unchecked Sendable {
     }
 
     private func lookNowAndThen(every seconds: Double) {
-        onQueue(after: seconds) { watcher in
-            watcher.look()
-            watcher.lookNowAndThen(every: seconds)
+        // A scheduler of tests does not know this timer, as it never ends.
+        queue.asyncAfter(deadline: .now() + seconds) { [weak self] in
+            guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
+            look()
+            lookNowAndThen(every: seconds)
         }
     }
 
@@ -189,7 +192,7 @@ package final class CommitWatcher: @unchecked Sendable {
             guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
             body(self)
         }
-        if seconds > 0 { queue.asyncAfter(deadline: .now() + seconds, execute: run) } else { queue.async(execute: run) }
+        if seconds > 0 { Schedule.async(on: queue, after: seconds, run) } else { Schedule.async(on: queue, run) }
     }
 }
 

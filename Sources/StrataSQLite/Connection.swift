@@ -146,6 +146,8 @@ package final class Connection: @unchecked Sendable {
     ///
     /// - Throws: The error of the SQL compiler; `misuse` if the text contains more than one statement, or none.
     package func statement(_ sql: SQL) throws(SQLiteError) -> Statement {
+        // Others may commit before the statement begins.
+        Schedule.point()
         if let cached = statements.lend(sql) { return Statement(prepared: cached, connection: self) }
         var prepared: OpaquePointer?
         var text = sql.text

@@ -60,7 +60,7 @@ extension ConnectionPool {
                 return try copy()
             } catch {
                 guard error.code == .busy, Double(BusyWait.now() &- start) / 1e9 < seconds else { throw error }
-                usleep(.random(in: 1_000...2_000))
+                Schedule.sleep(microseconds: .random(in: 1_000...2_000))
             }
         }
     }

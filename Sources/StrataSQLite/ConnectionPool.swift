@@ -53,10 +53,10 @@ package final class ConnectionPool: Sendable {
     let readers: ReaderShelf
     let sharing = PinnedSnapshotSharing()
     let others = CommitsOfOthers()
-    let traceGeneration = Atomic<Int>(0)
-    let checkpointNanoseconds = Atomic<UInt64>(0)
+    let traceGeneration = AtomicCell<Int>(0)
+    let checkpointNanoseconds = AtomicCell<UInt64>(0)
     /// The last time at which ``lookForFiles()`` has found all files in their places.
-    private let lastLookForFiles = Atomic<UInt64>(0)
+    private let lastLookForFiles = AtomicCell<UInt64>(0)
     let state: Locked<State>
 
     struct State {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 
 /// Opens the connections of one pool, all with the same settings.
 ///
@@ -90,7 +91,7 @@ struct DatabaseOpening: Sendable {
             } catch {
                 let waited = Double(BusyWait.now() &- start) / 1e9
                 guard error.code == .busy, waited < connection.busyWait.timeout else { throw error }
-                usleep(.random(in: 200...2_000))
+                Schedule.sleep(microseconds: .random(in: 200...2_000))
             }
         }
     }

@@ -88,7 +88,7 @@ final class FileEvents: Sendable {
                 ? state.handlers.values.flatMap(\.values)
                 : changed.flatMap { state.handlers[$0].map { Array($0.values) } ?? [] }
         }
-        for handler in handlers { handler() }
+        for handler in handlers { Schedule.adopt(handler) }
         // A commit writes each page by itself, and each write is an event. The next ones are read together.
         let now = BusyWait.now()
         usleep(now &- lastRead < Self.burst ? Self.longPause : Self.pause)

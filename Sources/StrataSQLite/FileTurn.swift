@@ -8,7 +8,7 @@ import Synchronization
 /// order of asking. Only its holder begins a write transaction, or a checkpoint that keeps others from writing.
 final class FileTurn: Sendable {
     private let semaphore = FairSemaphore(permits: 1)
-    private let owner = Atomic<UInt>(0)
+    private let owner = AtomicCell<UInt>(0)
 
     /// Waits for the turn.
     ///

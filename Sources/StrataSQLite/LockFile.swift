@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 
 /// A turn for processes, and for threads of one process: a lock on a separate file.
 ///
@@ -42,7 +43,7 @@ package final class LockFile: Sendable {
                 let waited = Double(BusyWait.now() - start) / 1e9
                 throw .timedOut(.waitForWriter, after: waited, blocker: .otherConnection)
             }
-            usleep(pause)
+            Schedule.sleep(microseconds: pause)
             pause = min(pause * 2, 20_000)
         }
     }

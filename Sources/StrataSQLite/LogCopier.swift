@@ -65,9 +65,9 @@ final class LogCopier: @unchecked Sendable {
     /// The pinned snapshots of the pool.
     private let snapshotCount: SnapshotCount
     /// The time that copies have taken since ``takeTime()`` was called.
-    private let nanoseconds = Atomic<UInt64>(0)
+    private let nanoseconds = AtomicCell<UInt64>(0)
     /// The number of times that all of the log was copied while no connection read from it or could write, for tests.
-    let ends = Atomic<Int>(0)
+    let ends = AtomicCell<Int>(0)
 
     private var upkeep = LogUpkeep()
     private let sign: WaitSign
@@ -115,7 +115,7 @@ final class LogCopier: @unchecked Sendable {
             state.waiters.append(waiter)
             return (isDue, (waiter, seconds))
         }
-        if isDue { queue.async { [self] in run() } }
+        if isDue { Schedule.async(on: queue) { [self] in run() } }
         if let wait { sleep(wait.waiter, wait.seconds) }
     }
 
@@ -151,7 +151,7 @@ final class LogCopier: @unchecked Sendable {
             state.isStopped = true
             if let connection = state.connection { sqlite3_interrupt(connection.handle) }
         }
-        queue.sync { closeConnections() }
+        Schedule.sync(on: queue) { closeConnections() }
     }
 
     /// The time that copies have taken since the last call, in nanoseconds.
@@ -239,7 +239,7 @@ final class LogCopier: @unchecked Sendable {
             copied = copy.pagesCopied
             guard newest - copied > pace.rest, failures < 2 else { break }
             // A read that is in the way may end soon.
-            if failures > 0 { usleep(5_000) }
+            if failures > 0 { Schedule.sleep(microseconds: 5_000) }
         }
         guard failures < 2 else { return Rest(copied: copied, isHeld: true) }
         // The files are synced here, so that little is left to sync under the turn to write.

@@ -15,7 +15,7 @@ package final class PinnedSnapshot: Sendable {
     private let connection: Connection
     private let pool: ConnectionPool
     private let turn = FairSemaphore(permits: 1)
-    private let lost = Atomic(false)
+    private let lost = AtomicCell(false)
 
     fileprivate init(connection: Connection, pool: ConnectionPool) {
         self.connection = connection

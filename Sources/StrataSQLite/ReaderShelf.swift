@@ -22,7 +22,7 @@ final class ReaderShelf: Sendable {
 
     /// A place for one idle connection, on separate cache lines.
     private final class Slot: Sendable {
-        private let connection = Atomic<Unmanaged<Connection>?>(nil)
+        private let connection = AtomicCell<Unmanaged<Connection>?>(nil)
         private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
 
         /// Empties the slot.
@@ -63,9 +63,9 @@ final class ReaderShelf: Sendable {
     private let slots: [Slot]
     private let limit: Int
     /// The number of readers that exist or are being opened.
-    private let openCount = Atomic(0)
-    private let waiting = Atomic(0)
-    private let closed = Atomic(false)
+    private let openCount = AtomicCell(0)
+    private let waiting = AtomicCell(0)
+    private let closed = AtomicCell(false)
     private let queue = Locked(Queue())
 
     init(limit: Int) {

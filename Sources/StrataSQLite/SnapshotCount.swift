@@ -1,10 +1,11 @@
+import StrataLocks
 import Synchronization
 
 /// The number of pinned snapshots of a ``ConnectionPool``.
 ///
 /// The pool and its ``LogCopier`` share it, as the copier does not keep the pool alive. Any thread may call any member.
 final class SnapshotCount: Sendable {
-    private let number = Atomic(0)
+    private let number = AtomicCell(0)
 
     var value: Int { number.load(ordering: .relaxed) }
 

@@ -67,7 +67,7 @@ final class WaitSign {
         let start = BusyWait.now()
         var waited = 0.0
         repeat {
-            usleep(UInt32.random(in: 200...600))
+            Schedule.sleep(microseconds: .random(in: 200...600))
             waited = Double(BusyWait.now() &- start) / 1e9
         } while isUpElsewhere() && waited < longest && cancellation?.isCancelled != true
         return waited

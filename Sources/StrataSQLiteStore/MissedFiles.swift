@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import Synchronization
@@ -10,7 +11,7 @@ enum MissedFiles {
     /// The number of missed files in all threads.
     ///
     /// It has nearly always not changed, and then nothing else need be checked.
-    private static let count = Atomic<Int>(0)
+    private static let count = AtomicCell<Int>(0)
 
     /// Adds a file for the read that the current thread makes.
     static func add(_ name: String) {

@@ -24,9 +24,9 @@ final class ModelGuard: Sendable {
     private let hashes: [String: Data]
     /// The UUID that the store was opened with.
     private let uuid: String
-    private let isOutdated = Atomic(false)
+    private let isOutdated = AtomicCell(false)
     /// The number of restorations so far.
-    private let restorations = Atomic<Int64>(0)
+    private let restorations = AtomicCell<Int64>(0)
     private let state: Locked<State>
 
     private struct State {

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
@@ -16,9 +17,9 @@ package final class OpenSQLiteStore: Sendable {
     /// The history, even if nothing is added to it any more; `nil` if there never was one.
     let history: HistoryMapping?
     /// The last version of the file's schema that had no history; -1 for none.
-    let schemaWithoutHistory = Atomic<Int64>(-1)
+    let schemaWithoutHistory = AtomicCell<Int64>(-1)
     /// Whether the file has a place for a copy of its model, but no copy.
-    private let lacksModelCache = Atomic(false)
+    private let lacksModelCache = AtomicCell(false)
     /// Notices that other programs have migrated the file, or replaced its contents.
     let modelGuard: ModelGuard
     /// The external files that only older versions name.

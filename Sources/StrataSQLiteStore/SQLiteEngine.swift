@@ -63,10 +63,10 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
     }
 
     private let metadataState: Locked<Metadata>
-    private let readOnly: Atomic<Bool>
+    private let readOnly: AtomicCell<Bool>
 
     /// Whether another store has taken this one's place.
-    private let isRetired = Atomic(false)
+    private let isRetired = AtomicCell(false)
 
     // MARK: - Opening and closing
 
@@ -78,7 +78,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         file = Locked(opened)
         location = Locked(request.url)
         metadataState = Locked(Metadata(current: opened.metadata))
-        readOnly = Atomic(request.options.isReadOnly)
+        readOnly = AtomicCell(request.options.isReadOnly)
         protectHistory(of: opened)
     }
 

@@ -11,10 +11,11 @@ struct Lane {
     private var seed: UInt64 = 1
     private var schedules: UInt64 = 200
     private var only: UInt64?
-    private var steps = 400
+    private var steps: Int?
     private var seconds = 60.0
     private var guarding: String?
     private var leftOut: Set<Int> = []
+    private var hunt: Double?
 
     init(_ arguments: [String], _ programs: [any Program.Type], usage: String) throws {
         var arguments = arguments[...]
@@ -44,6 +45,7 @@ struct Lane {
             case "--schedules": schedules = try number()
             case "--only": only = try number()
             case "--steps": steps = Int(try number())
+            case "--hunt": hunt = Double(try number())
             case "--seconds": seconds = Double(try number())
             case "--without": leftOut = Set(value.split(separator: ",").compactMap { Int($0) })
             case "--off":
@@ -62,6 +64,7 @@ struct Lane {
     /// - Returns: Whether everything has held; with a guard off, whether that was found.
     func run() throws -> Bool {
         print("schedules: seed \(only ?? seed), guard off: \(guarding ?? "none")")
+        if let hunt { return try findAny(hunt) }
         var failed = false
         for program in chosen {
             for isInMemory in program.needsFile ? [false] : [false, true] {
@@ -80,6 +83,40 @@ struct Lane {
         }
         return guarding == nil ? !failed : failed
     }
+
+    /// The processor time of a program before the next one has its turn, in seconds.
+    private static let huntedTime = 0.1
+
+    /// Goes round all programs and stores, for a moment each time, until something fails or the time is over.
+    private func findAny(_ seconds: Double) throws -> Bool {
+        let lanes = chosen.filter { !$0.isSearched }.flatMap { program in
+            (program.needsFile ? [false] : [false, true]).map { (program, $0) }
+        }
+        var seeds = Array(repeating: seed, count: lanes.count)
+        var count = 0
+        while time < seconds {
+            for (place, (program, isInMemory)) in lanes.enumerated() where time < seconds {
+                let end = time + Self.huntedTime * Double(program.weight)
+                while time < end {
+                    let seed = seeds[place]
+                    seeds[place] += 1
+                    let run = try once(program, isInMemory, seed)
+                    count += 1
+                    guard !run.findings.isEmpty else { continue }
+                    show(program, isInMemory, seed, run)
+                    print("  found after \(count) orders of all programs and \(shown(time)) s of processor time")
+                    return false
+                }
+            }
+        }
+        print("nothing was found in \(count) orders of all programs and \(shown(time)) s of processor time")
+        return true
+    }
+
+    /// The processor time of this process, in seconds.
+    private var time: Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
+
+    private func shown(_ time: Double) -> Double { (time * 10).rounded() / 10 }
 
     /// How many strays may be the doing of a busy machine, beside one for two orders.
     private static let mostStrays = 20
@@ -204,17 +241,30 @@ struct Lane {
     ) throws -> (outcome: ScheduleRun.Outcome, findings: [String]) {
         let place = try Place(isInMemory: isInMemory, seed: source ?? seed, leftOut: without ?? leftOut)
         defer { place.remove() }
-        // Half of the seeds walk at random, the others order the threads with one to three changes.
-        let kind: SchedulingStrategy.Kind =
-            changes.map { .changes($0) }
-            ?? (seed % 2 == 0 ? .randomWalk : .priorities(depth: 2 + Int(seed / 2 % 3), steps: steps))
+        let kind = changes.map { .changes($0) } ?? kind(of: seed)
         let made = try program.init(place)
         let bodies = made.bodies.enumerated().map { number, body in
             { @Sendable in do { try body() } catch { place.find("thread \(number): \(error)") } }
         }
         let outcome = ScheduleRun.run(SchedulingStrategy(kind, seed: seed), bodies)
         if let deadlock = outcome.deadlock { place.find("none can go on: \(deadlock)") } else { try made.judge() }
+        if outcome.expirations > 0, !made.mayExpire {
+            place.find("\(outcome.expirations) waits ended by their deadline only, as nothing has woken them")
+        }
         return (outcome, place.findings)
+    }
+
+    /// The strategy of a seed.
+    ///
+    /// Half of the seeds concentrate on a few shared objects. A quarter orders the threads with one to three changes among 100
+    /// to 3200 steps, and a quarter walks at random, in short strides or in long ones.
+    private func kind(of seed: UInt64) -> SchedulingStrategy.Kind {
+        switch seed % 8 {
+        case 0: .randomWalk
+        case 4: .longStrides(steps: 4 << Int(seed / 8 % 4))
+        case 2, 6: .priorities(depth: 2 + Int(seed / 4 % 3), steps: steps ?? 100 << Int(seed / 12 % 6))
+        default: .focus
+        }
     }
 
     private func show(

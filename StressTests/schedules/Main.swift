@@ -8,7 +8,8 @@ enum Main {
     #if Schedules
     private static let programs: [any Program.Type] = [
         Counters.self, Revivals.self, Followers.self, Trees.self, Histories.self, Fetches.self, Closings.self,
-        Pins.self, Tasks.self, Drawn.self, Duels.self,
+        Pins.self, Tasks.self, Copies.self, Remotes.self, Handlers.self, Openings.self, Moves.self, Strangers.self,
+        Brief.self, Drawn.self, Duels.self,
     ]
     #endif
 
@@ -19,7 +20,8 @@ enum Main {
           --schedules N     the orders of each program on each store (200)
           --only N          this seed only, twice: the two runs have to make the same choices
           --without N,…     leaves out these calls of a drawn program
-          --steps N         the steps among which a strategy places its changes (400)
+          --steps N         the steps among which a strategy places its changes (100 to 3200, by the seed)
+          --hunt S          goes round all programs for so much processor time, until one fails
           --off GUARD       switches a guard of the library off: the programs that name it have to fail
           --seconds S       ends each program after so much processor time on each store (60)
 

@@ -18,6 +18,12 @@ protocol Program: SendableMetatype {
     /// Whether the calls are drawn from the seed; if so, then a failing program is made shorter.
     static var isDrawn: Bool { get }
 
+    /// How much of the time it gets if all programs are gone round.
+    static var weight: Int { get }
+
+    /// Whether a wait may end by its deadline: if not, then a forgotten wake-up is found so.
+    var mayExpire: Bool { get }
+
     /// Whether all orders with one change of threads are tried, in place of a number of orders.
     static var isSearched: Bool { get }
 
@@ -36,6 +42,8 @@ extension Program {
     static var needsFile: Bool { false }
     static var isDrawn: Bool { false }
     static var isSearched: Bool { false }
+    var mayExpire: Bool { false }
+    static var weight: Int { 1 }
     var callNumbers: [Int] { [] }
     var listing: [String] { [] }
 }
@@ -64,22 +72,66 @@ final class Place: Sendable {
 
     func expect(_ holds: Bool, _ text: @autoclosure () -> String) { if !holds { find(text()) } }
 
+    /// The file of the store.
+    var file: URL { folder.appendingPathComponent("store.sqlite") }
+
+    /// How a store is opened.
+    struct Settings {
+        /// The most connections that read.
+        var readers = 8
+        /// The most fetches that read at the same time without a thread that waits for them; 0 for the usual number.
+        var backgroundReads = 0
+        /// The pages after which the log is copied into the file; 0 for the usual number.
+        var logPages: Int32 = 0
+        /// Whether others are notified of what is written to the file.
+        var postsChanges = false
+        /// Another model than that of all programs.
+        var model: NSManagedObjectModel?
+    }
+
     /// A coordinator with the store of this place; each call opens it again.
-    func stack() throws -> NSPersistentStoreCoordinator {
-        let stack = NSPersistentStoreCoordinator(managedObjectModel: Box.model)
+    func stack(_ settings: Settings = Settings()) throws -> NSPersistentStoreCoordinator {
+        WorkSize.copyLogs(after: settings.logPages)
+        WorkSize.readInBackground(atMost: settings.backgroundReads)
+        defer {
+            WorkSize.copyLogs(after: 0)
+            WorkSize.readInBackground(atMost: 0)
+        }
+        let stack = NSPersistentStoreCoordinator(managedObjectModel: settings.model ?? Box.model)
+        var options: [AnyHashable: Any] = [
+            NSPersistentHistoryTrackingKey: true,
+            NSPersistentStoreConnectionPoolMaxSizeKey: settings.readers,
+            // The orders of threads are tried, and not the disk.
+            NSSQLitePragmasOption: ["synchronous": "OFF"],
+        ]
+        if settings.postsChanges { options[NSPersistentStoreRemoteChangeNotificationPostOptionKey] = true }
         _ = try stack.addPersistentStore(
             ofType: isInMemory ? NSInMemoryStoreType : NSSQLiteStoreType,
             configurationName: nil,
-            at: isInMemory ? nil : folder.appendingPathComponent("store.sqlite"),
-            options: [NSPersistentHistoryTrackingKey: true]
+            at: isInMemory ? nil : file,
+            options: options
         )
         return stack
     }
 }
 
+/// A value that the threads of a program share.
+final class Shared<Value: Sendable>: Sendable {
+    private let content: Locked<Value>
+
+    init(_ value: Value) { content = Locked(value) }
+
+    func withLock<Result: Sendable>(_ body: (inout sending Value) -> Result) -> Result {
+        content.withLock { body(&$0) }
+    }
+}
+
 /// The model of the programs, which has one entity, `Box`.
 enum Box {
-    static let model: NSManagedObjectModel = {
+    static let model = makeModel()
+
+    /// A model of its own, which nothing has used yet.
+    static func makeModel() -> NSManagedObjectModel {
         func attribute(_ name: String, _ type: NSAttributeType, _ value: Any) -> NSAttributeDescription {
             let attribute = NSAttributeDescription()
             (attribute.name, attribute.attributeType, attribute.defaultValue) = (name, type, value)
@@ -93,7 +145,7 @@ enum Box {
         let model = NSManagedObjectModel()
         model.entities = [entity]
         return model
-    }()
+    }
 }
 
 extension NSPersistentStoreCoordinator {

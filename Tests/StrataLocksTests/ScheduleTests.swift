@@ -28,7 +28,7 @@ struct ScheduleTests {
     }
 
     @Test func `some orders lose an addition and some do not, whichever strategy chooses`() {
-        for kind in [SchedulingStrategy.Kind.randomWalk, .priorities(depth: 2, steps: 8)] {
+        for kind in [SchedulingStrategy.Kind.randomWalk, .priorities(depth: 2, steps: 8), .focus] {
             let sums = Set((1...60).map { additions(kind, $0).sum })
             expectEqual(sums, [1, 2])
         }
@@ -133,6 +133,95 @@ struct ScheduleTests {
             expectEqual(all.count, 5)
             expectEqual(outcome.deadlock, nil)
         }
+    }
+
+    @Test func `each strategy finds the window between a read and a write of an atomic`() {
+        let kinds: [SchedulingStrategy.Kind] = [
+            .randomWalk, .longStrides(steps: 4), .priorities(depth: 2, steps: 8), .focus,
+        ]
+        for kind in kinds {
+            let sums = Set(
+                (UInt64(1)...200).map { seed in
+                    let cell = CellBox()
+                    let body: @Sendable () -> Void = {
+                        let read = cell.number.load(ordering: .acquiring)
+                        cell.number.store(read + 1, ordering: .releasing)
+                    }
+                    _ = ScheduleRun.run(SchedulingStrategy(kind, seed: seed), [body, body])
+                    return cell.number.load(ordering: .acquiring)
+                }
+            )
+            expectEqual(sums, [1, 2])
+        }
+    }
+
+    @Test func `changes of an atomic in one step lose nothing, and it has the interface of an atomic`() {
+        for seed in UInt64(1)...50 {
+            let cell = CellBox()
+            let body: @Sendable () -> Void = {
+                cell.number.add(2, ordering: .relaxed)
+                cell.number.subtract(1, ordering: .relaxed)
+            }
+            _ = ScheduleRun.run(SchedulingStrategy(.randomWalk, seed: seed), [body, body])
+            expectEqual(cell.number.load(ordering: .relaxed), 2)
+        }
+        let cell = CellBox()
+        expectEqual(cell.number.exchange(5, ordering: .acquiringAndReleasing), 0)
+        let refused = cell.number.compareExchange(expected: 4, desired: 6, ordering: .acquiringAndReleasing)
+        expectEqual(refused.exchanged, false)
+        expectEqual(refused.original, 5)
+        let done = cell.number.compareExchange(expected: 5, desired: 6, ordering: .acquiringAndReleasing)
+        expectEqual(done.exchanged, true)
+        expectEqual(cell.number.load(ordering: .acquiring), 6)
+    }
+
+    private final class CellBox: Sendable {
+        let number = AtomicCell(0)
+    }
+
+    @Test func `a deadline passes only if nothing else can end the wait, and that is counted`() {
+        for seed in UInt64(1)...10 {
+            let semaphore = FairSemaphore(permits: 1)
+            let body: @Sendable () -> Void = {
+                // The time is over long before the other thread is done.
+                guard case .acquired = semaphore.acquire(timeout: 0.001) else { return }
+                for _ in 0..<50 { Schedule.pause() }
+                semaphore.release()
+            }
+            let outcome = ScheduleRun.run(SchedulingStrategy(.randomWalk, seed: seed), [body, body])
+            expectEqual(outcome.expirations, 0)
+            expectEqual(semaphore.freeCount, 1)
+        }
+        let semaphore = FairSemaphore(permits: 0)
+        let outcome = ScheduleRun.run(
+            SchedulingStrategy(.randomWalk, seed: 1),
+            [{ if case .timedOut = semaphore.acquire(timeout: 0.01) { semaphore.release() } }]
+        )
+        expectEqual(outcome.expirations, 1)
+        expectEqual(outcome.deadlock, nil)
+        expectEqual(semaphore.freeCount, 1)
+    }
+
+    @Test func `work after some time is part of the run, and comes at different moments`() {
+        let orders = (UInt64(1)...60).map { seed in
+            let queue = DispatchQueue(label: "later")
+            let order = Locked<[String]>([])
+            let outcome = ScheduleRun.run(
+                SchedulingStrategy(.randomWalk, seed: seed),
+                [
+                    {
+                        Schedule.async(on: queue, after: 3600) { order.withLock { $0.append("later") } }
+                        for _ in 0..<3 { order.withLock { $0.append("now") } }
+                    },
+                    { for _ in 0..<3 { order.withLock { $0.append("other") } } },
+                ]
+            )
+            expectEqual(outcome.deadlock, nil)
+            return order.withLock { $0 }
+        }
+        expect(orders.allSatisfy { $0.count == 7 })
+        expect(orders.contains { $0.last == "later" })
+        expect(orders.contains { $0.last != "later" })
     }
 
     @Test func `a thread that waits for something unknown does not stop the others`() {

@@ -40,11 +40,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Whether a name was ever set.
     ///
     /// Events ask for it often.
-    private let isNamed = Atomic(false)
+    private let isNamed = AtomicCell(false)
     /// Whether the program has submitted a block, or has used the context on the main queue.
-    final let isInUse = Atomic(false)
+    final let isInUse = AtomicCell(false)
     /// The storage of ``readsFromReplicas``.
-    final let bearsReplicas = Atomic(false)
+    final let bearsReplicas = AtomicCell(false)
     /// The queue that the context's blocks run on.
     final let contextQueue: ContextQueue
 

@@ -43,7 +43,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// The number of stores that were migrated.
     ///
     /// If the number grows during a read, then the read may have met a store that was closed.
-    let moves = Atomic(0)
+    let moves = AtomicCell(0)
     /// The instrument that receives events.
     let instrumentation = Instrumentation()
     /// The operations that are running, and whether more may start.
@@ -112,6 +112,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// The store at an index, also after its removal: see ``OpenStore/isOpen``.
     func openStore(at storeIndex: Int) -> OpenStore? {
         state.withLock { $0.opened.indices.contains(storeIndex) ? $0.opened[storeIndex] : nil }
+    }
+
+    /// The store at an index, unless it was removed.
+    func storeToWrite(at storeIndex: Int) -> OpenStore? {
+        while let store = openStore(at: storeIndex) {
+            if store.isOpen { return store }
+            // Another store has just taken its place, if it was migrated.
+            guard store.hasMoved else { return nil }
+        }
+        return nil
     }
 
     package func openStore(of store: NSPersistentStore) -> OpenStore? {

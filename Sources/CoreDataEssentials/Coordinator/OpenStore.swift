@@ -35,8 +35,8 @@ package final class OpenStore: Sendable {
     package let number: Int
     /// The UUID for which the number was taken; `nil` if the number does not belong to a UUID.
     private let uuid: String?
-    private let holdsNumber = Atomic(true)
-    private let open = Atomic(true)
+    private let holdsNumber = AtomicCell(true)
+    private let open = AtomicCell(true)
     /// See ``successor``.
     private let place = OnceReference<OpenStore>()
     /// The stores that this one has replaced, as the public API shows them.
@@ -45,7 +45,7 @@ package final class OpenStore: Sendable {
     package let entityNumbers: Set<Int>
 
     /// The number of commits by others at the time when rows were last forgotten because of them.
-    private let seenCommitsOfOthers: Atomic<UInt64>
+    private let seenCommitsOfOthers: AtomicCell<UInt64>
 
     /// Forgets cached rows that others, mostly other processes, have overwritten since they were cached.
     ///
@@ -167,7 +167,7 @@ package final class OpenStore: Sendable {
         }
     }
 
-    private static let lastVersion = Atomic<Int>(0)
+    private static let lastVersion = AtomicCell<Int>(0)
 
     init(
         store: NSPersistentStore,
@@ -194,7 +194,7 @@ package final class OpenStore: Sendable {
             uuid.map { uuid in
                 former.map { StoreNumbers.inherit($0.number, by: uuid, from: $0.uuid) } ?? StoreNumbers.acquire(uuid)
             } ?? StoreNumbers.next()
-        seenCommitsOfOthers = Atomic(rows.commitsOfOthers)
+        seenCommitsOfOthers = AtomicCell(rows.commitsOfOthers)
     }
 
     deinit { releaseNumber() }
@@ -220,7 +220,7 @@ package final class OpenStore: Sendable {
         index = base.index
         number = base.number
         entityNumbers = base.entityNumbers
-        seenCommitsOfOthers = Atomic(0)
+        seenCommitsOfOthers = AtomicCell(0)
         cache.limit = base.cache.limit
     }
 }

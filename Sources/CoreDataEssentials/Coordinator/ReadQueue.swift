@@ -24,7 +24,7 @@ package final class ReadQueue: Sendable {
 
     private let state = Locked(State())
 
-    init(limit: Int = min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 6)) {
+    init(limit: Int = min(max(ProcessInfo.processInfo.activeProcessorCount, 2), WorkSize.backgroundReads)) {
         self.limit = limit
     }
 

@@ -13,12 +13,12 @@ final class Instrumentation: Sendable {
         init(_ instrument: any CoreDataInstrument) { self.instrument = instrument }
     }
 
-    private let pointer = Atomic<Unmanaged<Listener>?>(nil)
+    private let pointer = AtomicCell<Unmanaged<Listener>?>(nil)
     private let kept = Locked<[Listener]>([])
     /// The watches of all reads.
     let readWatches = Locked<[any ReadWatch & Sendable]>([])
     /// The number of coordinators in the process that have an instrument; if it is 0, then no operation looks for one.
-    private static let inUse = Atomic(0)
+    private static let inUse = AtomicCell(0)
 
     /// Whether any coordinator of the process has an instrument.
     static var isAnyOn: Bool {

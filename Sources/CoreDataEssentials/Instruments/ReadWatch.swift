@@ -125,10 +125,10 @@ package enum ReadWatching {
     }
 
     /// How many blocks there are to each that is watched without rules; 0 if none is.
-    package static let interval = Atomic(initialThreshold == nil ? 0 : usualInterval)
+    package static let interval = AtomicCell(initialThreshold == nil ? 0 : usualInterval)
 
     /// The number of blocks and coordinators in the process that are watched.
-    fileprivate static let watches = Atomic(0)
+    fileprivate static let watches = AtomicCell(0)
 
     /// Notes that a block or a coordinator is watched from now on.
     package static func begin() { watches.add(1, ordering: .relaxed) }

@@ -29,7 +29,7 @@ package final class FrozenModel: Sendable {
     let entitiesByClass = Locked<[ObjectIdentifier: NSEntityDescription]>([:])
 
     /// Whether missing classes have been reported.
-    let hasReportedClasses = Atomic<Bool>(false)
+    let hasReportedClasses = AtomicCell<Bool>(false)
 
     /// The properties, by entity and name, that were reported because they hold values of an undeclared type.
     let mismatches = Locked<Set<String>>([])

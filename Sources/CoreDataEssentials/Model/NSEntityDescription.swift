@@ -29,7 +29,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// The layout, which is immortal.
     ///
     /// It is read for every new object, so its references are not counted.
-    private let layoutAddress = Atomic<UnsafeRawPointer?>(nil)
+    private let layoutAddress = AtomicCell<UnsafeRawPointer?>(nil)
 
     /// Creates an entity without a name.
     public required override init() {
@@ -402,7 +402,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     final let objectClass = ObjectClassCache()
 
     /// The class of the last inserted object of the entity, as a number.
-    final let lastObjectType = Atomic<UInt>(0)
+    final let lastObjectType = AtomicCell<UInt>(0)
 
     /// Sets the layout, as the last step of freezing, and makes it immortal.
     func adopt(_ layout: EntityLayout) {

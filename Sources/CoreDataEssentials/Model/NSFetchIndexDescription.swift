@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPredicates
 import Synchronization
 
@@ -34,7 +35,7 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
     // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
     // afterwards.
 
-    private let frozen = Atomic<Bool>(false)
+    private let frozen = AtomicCell<Bool>(false)
     let anchor = LinkAnchor()
     let entityLink = ModelLink<NSEntityDescription>()
 
@@ -135,7 +136,7 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
     // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
     // afterwards.
 
-    private let frozen = Atomic<Bool>(false)
+    private let frozen = AtomicCell<Bool>(false)
     let indexLink = ModelLink<NSFetchIndexDescription>()
 
     /// Creates an element.

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPredicates
 import Synchronization
 
@@ -14,7 +15,7 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
     // afterwards.
 
-    private let frozen = Atomic<Bool>(false)
+    private let frozen = AtomicCell<Bool>(false)
     let entityLink = ModelLink<NSEntityDescription>()
 
     /// Creates a property with an empty name that belongs to no entity.

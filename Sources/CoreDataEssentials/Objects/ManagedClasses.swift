@@ -27,7 +27,7 @@ package enum ManagedClasses {
 
     private static let state = Locked(State())
     /// The number of uses that may have changed the meaning of a name.
-    private static let uses = Atomic<Int>(0)
+    private static let uses = AtomicCell<Int>(0)
 
     /// A number that grows when names may have new meanings; classes that were found before are then looked up again.
     static var generation: Int { uses.load(ordering: .acquiring) &+ ClassRecords.imageCount }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -32,7 +33,7 @@ public struct ManagedProperty<Value>: ~Copyable, Sendable {
 /// ```
 public struct AnyManagedProperty: ~Copyable, Sendable {
     /// A scope of entities and the place of the property there, packed; 0 while nothing is known.
-    @usableFromInline let known: Atomic<UInt64>
+    @usableFromInline let known: AtomicCell<UInt64>
     /// The property's name in the model.
     public let name: String
     /// The declared type, as a function, because the compiler cannot lay out a type that only the runtime makes.
@@ -40,7 +41,7 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
 
     @inlinable
     init(_ name: String, _ valueType: @escaping @Sendable () -> Any.Type) {
-        known = Atomic(0)
+        known = AtomicCell(0)
         self.name = name
         self.valueType = valueType
     }

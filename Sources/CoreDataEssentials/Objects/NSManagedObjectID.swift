@@ -40,7 +40,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// The negative number that named the object in the tree of contexts before it was saved.
     ///
     /// It is 0 if the temporary ID of the object was never asked for.
-    private let formerKey: Atomic<Int64>
+    private let formerKey: AtomicCell<Int64>
 
     /// Makes the ID of a stored row.
     ///
@@ -49,7 +49,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         self.layout = layout
         ownKey = key
         ownStore = store
-        formerKey = Atomic(0)
+        formerKey = AtomicCell(0)
     }
 
     /// Makes the ID of an unsaved object.
@@ -59,7 +59,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         self.layout = layout
         ownKey = temporaryKey
         ownStore = nil
-        formerKey = Atomic(temporaryKey)
+        formerKey = AtomicCell(temporaryKey)
     }
 
     /// Makes a placeholder: an ID of no object, with an entity that belongs to no model of the program.
@@ -183,7 +183,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
 
     /// The number of IDs in this process that have obtained successors; code that waits for one knows from it when to
     /// look.
-    static let promotions = Atomic(0)
+    static let promotions = AtomicCell(0)
 
     /// Returns the ID itself, since an ID never changes its identity.
     ///
@@ -336,7 +336,7 @@ enum TemporaryIDs {
     }
 
     private static let state = Locked(State())
-    private static let lastKey = Atomic<Int64>(0)
+    private static let lastKey = AtomicCell<Int64>(0)
     /// Eight random bytes that distinguish this process's temporary URIs from those of other processes.
     private static let processBits = UInt64.random(in: .min ... .max)
 

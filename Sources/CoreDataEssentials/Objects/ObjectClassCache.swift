@@ -13,7 +13,7 @@ final class ObjectClassCache: Sendable {
 
     private let state = Locked(State())
     /// The generation of names in which the class was last found to be unambiguous.
-    private let settledGeneration = Atomic(-1)
+    private let settledGeneration = AtomicCell(-1)
 
     /// Notes that the program uses a class for `entity`; if several classes have the model's name, then this decides.
     @inline(never)

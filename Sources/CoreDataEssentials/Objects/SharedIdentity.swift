@@ -7,15 +7,17 @@ import StrataLocks
 /// There are many locks. An object's address selects its lock, so threads seldom wait for the same one. These locks
 /// are taken before those of the tables of IDs and of the coordinator, and a thread never holds two of them.
 enum SharedIdentity {
-    private static let locks = (0..<64).map { _ in NSLock() }
+    private final class Lock: Sendable {
+        let mutex = Locked(())
+    }
+
+    private static let locks = (0..<64).map { _ in Lock() }
 
     static func withLock<Result>(of object: AnyObject, _ body: () -> Result) -> Result {
         // Objects lie several dozen bytes apart.
         let address = UInt(bitPattern: ObjectIdentifier(object))
         let lock = locks[Int((address >> 5 ^ address >> 11) & 63)]
-        lock.lock()
-        defer { lock.unlock() }
-        return body()
+        return lock.mutex.withLock { _ in UncheckedBox(body()) }.value
     }
 }
 

@@ -16,8 +16,8 @@ final class ChangeWatcher: @unchecked Sendable {
     private let database: OpenPostgreSQLStore
     /// The connection that the watchers of all stores of the server use in turn; `nil` if this one has a separate connection.
     private let shared: SharedWatchConnection?
-    private let isStopped = Atomic(false)
-    private let isAnnounced = Atomic(false)
+    private let isStopped = AtomicCell(false)
+    private let isAnnounced = AtomicCell(false)
     private let handler = Locked<(@Sendable () -> Void)?>(nil)
     /// The pipe that wakes the thread: the end to read from, and the end to write to.
     private let wakeUp: (read: Int32, write: Int32)
@@ -32,9 +32,9 @@ final class ChangeWatcher: @unchecked Sendable {
     private let seen = Locked(ContinuousClock.now)
 
     /// How many milliseconds pass before it looks without a wake-up.
-    let interval = Atomic(1_000)
+    let interval = AtomicCell(1_000)
     /// The number of times that it has looked.
-    let looks = Atomic(0)
+    let looks = AtomicCell(0)
 
     /// The time since when others may have saved without its knowledge.
     var lastSeen: ContinuousClock.Instant { seen.withLock { $0 } }

@@ -20,7 +20,7 @@ final class ChangesOfOthers: Sendable {
     /// To discard all cached rows costs less than to look for more.
     static let mostKeys = 100_000
 
-    private let count = Atomic<UInt64>(0)
+    private let count = AtomicCell<UInt64>(0)
     private let state = Locked(State())
 
     /// The number of the last finding.

@@ -36,7 +36,7 @@ final class Replicas: Sendable {
     /// How many seconds to wait for a replica.
     private let wait: Double
     private let demand = Locked(Demand())
-    private let chosen: Atomic<Int>
+    private let chosen: AtomicCell<Int>
 
     /// How many seconds a server that has failed is not asked again.
     private static let rest = 5.0
@@ -58,7 +58,7 @@ final class Replicas: Sendable {
         self.primary = primary
         wait = request.replicas.wait
         // The processes of a program are distributed over the replicas.
-        chosen = Atomic(Int.random(in: 0..<max(targets.count, 1)))
+        chosen = AtomicCell(Int.random(in: 0..<max(targets.count, 1)))
     }
 
     func close() {

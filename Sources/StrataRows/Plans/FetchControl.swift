@@ -19,7 +19,7 @@ public final class FetchControl: Sendable {
     private let state: Locked<State>
     private let report: Report?
     private let estimate: Int?
-    private let bearsReplicas = Atomic(false)
+    private let bearsReplicas = AtomicCell(false)
 
     /// Whether a replica, which may be a little behind its primary server, may answer.
     package var mayReadReplica: Bool {

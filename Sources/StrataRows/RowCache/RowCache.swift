@@ -76,8 +76,8 @@ package final class RowCache: Sendable {
     }
 
     let state = Locked(State())
-    private let commitCount = Atomic<UInt64>(0)
-    private let removalCount = Atomic<UInt64>(0)
+    private let commitCount = AtomicCell<UInt64>(0)
+    private let removalCount = AtomicCell<UInt64>(0)
 
     package init() {}
 

@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 
 /// Makes the layouts of a schema.
@@ -100,7 +101,7 @@ final class EntityDraft {
     private(set) var propertyInfo: [String: [String: String]]
     var depth: Int { scopes.count - 1 }
 
-    private static let lastScope = Atomic<UInt32>(0)
+    private static let lastScope = AtomicCell<UInt32>(0)
 
     init(_ definition: EntityDefinition, number: Int, parent: EntityDraft?, declared: [String: Relationship]) {
         self.definition = definition

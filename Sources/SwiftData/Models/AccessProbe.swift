@@ -1,5 +1,6 @@
 import Foundation
 import Observation
+import StrataLocks
 import Synchronization
 
 /// Finds out whether the current thread is inside of `withObservationTracking`; the library has no function for that.
@@ -26,7 +27,7 @@ final class AccessProbe: Observable {
     private subscript(argument: Argument) -> Int { 0 }
 
     /// The thread-local key and 1; 0 before its first use.
-    private static let knownKey = Atomic<UInt32>(0)
+    private static let knownKey = AtomicCell<UInt32>(0)
 
     private static let key: pthread_key_t = {
         var key = pthread_key_t()

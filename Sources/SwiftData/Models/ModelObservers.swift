@@ -1,4 +1,5 @@
 import Observation
+import StrataLocks
 import Synchronization
 
 /// The observers of one model object.
@@ -12,10 +13,10 @@ public struct _ModelObservers: ~Copyable, Sendable {
     /// The registrar, which is set once.
     ///
     /// Its reference is counted by the one who set it, and is released in `deinit`.
-    @usableFromInline let made: Atomic<Unmanaged<_RegistrarBox>?>
+    @usableFromInline let made: AtomicCell<Unmanaged<_RegistrarBox>?>
 
     /// Makes observers without a registrar.
-    public init() { made = Atomic(nil) }
+    public init() { made = AtomicCell(nil) }
 
     deinit {
         made.load(ordering: .acquiring)?.release()

@@ -8,13 +8,14 @@ struct Duels: Program {
     private let drawn: Drawn
 
     init(_ place: Place) throws {
-        let all = Drawn.Call.allCases
+        let all = DrawnCall.allCases
         let number = Int(place.seed % UInt64(all.count * all.count))
         drawn = try Drawn(place, all[number % all.count], all[number / all.count])
     }
 
     var bodies: [@Sendable () throws -> Void] { drawn.bodies }
     var listing: [String] { drawn.listing }
+    var mayExpire: Bool { drawn.mayExpire }
 
     func judge() throws { try drawn.judge() }
 }

@@ -416,6 +416,24 @@ struct RowLockTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a thread whose block has lost its locks can save at once`(_ kind: StoreKind) throws {
+        let bank = try Bank(kind)
+        let context = bank.stack.context()
+        var saved = 0
+        for round in 0..<60 {
+            // The block ends at the moment of its deadline, or a little before or after it.
+            let end = ContinuousClock.now + .microseconds(2000 + 10 * (round % 30))
+            try? context.performAndWait(locking: .milliseconds(2)) {
+                _ = try context.fetch(Self.accounts("name == 'a0'", RowLock(.update)))
+                while ContinuousClock.now < end { sched_yield() }
+            }
+            try bank.add(1, to: "a0")
+            saved += 1
+        }
+        try expectEqual(bank.values(), [saved, 0, 0])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a block that takes too long loses its locks at once, and its next fetch and save throw`(_ kind: StoreKind)
         throws
     {

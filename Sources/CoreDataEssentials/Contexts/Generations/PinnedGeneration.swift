@@ -11,7 +11,7 @@ package final class PinnedGeneration: Sendable {
     let number: Int
     private let pinned = Locked<PinnedStores?>(nil)
 
-    private static let lastNumber = Atomic<Int>(0)
+    private static let lastNumber = AtomicCell<Int>(0)
 
     /// Whether stores may be read from replicas.
     private let mayBeReplica: Bool

@@ -11,7 +11,7 @@ import Synchronization
 /// Any thread may call any member.
 final class MergeInbox: Sendable {
     private let waiting = Locked(Waiting())
-    private let follows = Atomic(false)
+    private let follows = AtomicCell(false)
 
     init() {}
 

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import Synchronization
 
 /// Lets one thread at a time into the notification centre, as far as that is useful.
@@ -10,7 +11,7 @@ import Synchronization
 /// The gate affects speed only. It guarantees no order, and it is no lock: a thread that has tried ``patience`` times
 /// in vain goes through as well. So an observer that waits for another thread's save never waits for ever.
 enum NotificationGate {
-    private static let isTaken = Atomic(false)
+    private static let isTaken = AtomicCell(false)
 
     /// The number of times that a thread lets others run before it goes through a closed gate.
     private static let patience = 16

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import Synchronization
 
 /// One of the notifications of contexts, and whether its name was taken from this module.
@@ -15,7 +16,7 @@ package final class NotificationInterest: Sendable {
 
     /// The name, for posting.
     package let name: Notification.Name
-    private let wasShown = Atomic(false)
+    private let wasShown = AtomicCell(false)
 
     private init(_ name: String) { self.name = Notification.Name(name) }
 

@@ -34,7 +34,7 @@ extension NSManagedObjectContext {
         for object in unsaved { byStore[Int(storeIndexForInsertion(of: object)), default: []].append(object) }
         var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])] = []
         for (storeIndex, objects) in byStore {
-            guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
+            guard let store = coordinator.storeToWrite(at: storeIndex) else {
                 throw CocoaError.described(
                     .persistentStoreOperation,
                     userInfo: [

@@ -278,7 +278,7 @@ final class SavePlan {
         if let known = positions.first(where: { $0.storeIndex == storeIndex }) {
             return body(&stores[known.position].changes)
         }
-        guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
+        guard let store = coordinator.storeToWrite(at: storeIndex) else {
             throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
@@ -309,7 +309,7 @@ final class SavePlan {
         let number = object.layout.number
         if object.storeIndex < 0, let known = knownInsertionIndex(of: number) { return known }
         let storeIndex = Int(context.storeIndexForInsertion(of: object))
-        guard let store = coordinator.openStore(at: storeIndex), store.isOpen, store.entityNumbers.contains(number)
+        guard let store = coordinator.storeToWrite(at: storeIndex), store.entityNumbers.contains(number)
         else {
             throw CocoaError.described(
                 .persistentStoreSave,

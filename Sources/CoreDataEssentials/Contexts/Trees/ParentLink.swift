@@ -77,8 +77,8 @@ final class ChildrenLink: Sendable {
         weak var context: NSManagedObjectContext?
     }
 
-    private let hasChild = Atomic(false)
-    private let stateCount = Atomic<UInt64>(0)
+    private let hasChild = AtomicCell(false)
+    private let stateCount = AtomicCell<UInt64>(0)
     private let followers = Locked<[Follower]>([])
     /// The count of promotions in the tree; only that of the root is used.
     let promotions = KeyPromotions()
@@ -133,7 +133,7 @@ final class ChildrenLink: Sendable {
 ///
 /// Any thread may call any member.
 final class KeyPromotions: Sendable {
-    private let number = Atomic<UInt64>(0)
+    private let number = AtomicCell<UInt64>(0)
 
     var count: UInt64 { number.load(ordering: .sequentiallyConsistent) }
 

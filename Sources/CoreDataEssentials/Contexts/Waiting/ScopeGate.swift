@@ -30,9 +30,9 @@ package final class ScopeGate: Sendable {
 
     private let state = Locked(State())
     /// The number of blocks that were submitted and have not ended.
-    private let blocks = Atomic<Int>(0)
+    private let blocks = AtomicCell<Int>(0)
     /// The occupant of the scope: none (0), a block or a visitor (1), or a glance (2).
-    private let occupant = Atomic<UInt32>(0)
+    private let occupant = AtomicCell<UInt32>(0)
 
     // MARK: - Glances
 

@@ -93,7 +93,7 @@ public enum SlowOperationLog {
         isOn.store(threshold != nil, ordering: .relaxed)
         return Locked(Settings(log: SlowLog(threshold: threshold)))
     }()
-    private static let isOn = Atomic(false)
+    private static let isOn = AtomicCell(false)
 
     /// The time for waiting and running, taken together, from which on a block is reported.
     ///

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -8,8 +9,8 @@ import Synchronization
 /// time are posted as one notification after it.
 package final class RemoteChangePoster: @unchecked Sendable {
     // @unchecked Sendable: the references are constants, and the objects behind them are thread-safe.
-    private let isStopped = Atomic(false)
-    private let isEnqueued = Atomic(false)
+    private let isStopped = AtomicCell(false)
+    private let isEnqueued = AtomicCell(false)
     private let queue = DispatchQueue(label: "CoreData remote changes")
     private weak let store: NSPersistentStore?
     private weak let coordinator: NSPersistentStoreCoordinator?
@@ -22,7 +23,7 @@ package final class RemoteChangePoster: @unchecked Sendable {
     /// Posts soon, unless a notification is already waiting.
     package func enqueue() {
         guard !isEnqueued.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        queue.async { [self] in
+        Schedule.async(on: queue) { [self] in
             isEnqueued.store(false, ordering: .sequentiallyConsistent)
             guard !isStopped.load(ordering: .sequentiallyConsistent), let store, let coordinator else { return }
             coordinator.postRemoteChange(of: store)
