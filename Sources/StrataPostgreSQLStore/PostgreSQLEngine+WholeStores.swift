@@ -15,6 +15,13 @@ extension PostgreSQLEngine {
         }
     }
 
+    /// Whether a store is portable.
+    package static func isPortable(at url: URL, timeout: Double) throws -> Bool {
+        try withConnection(to: url, .migrating, timeout: timeout) { connection, place in
+            try StoreMetadata.read(connection, place)?.isPortable == true
+        }
+    }
+
     /// Writes the metadata; the framework's own keys stay as they are.
     package static func rewriteMetadata(_ values: [String: Any]?, at url: URL) throws {
         try withConnection(to: url, .saving, timeout: 30) { connection, place in
