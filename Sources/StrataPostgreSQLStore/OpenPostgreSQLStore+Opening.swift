@@ -66,7 +66,7 @@ extension OpenPostgreSQLStore {
                         configuration: request.configuration,
                         generation: metadata.generations.current
                     )
-                    if !request.isReadOnly { PortableUpkeep.tidyUp(metadata, at: target) }
+                    if !request.isReadOnly { PortableUpkeep.tidyUp(metadata, of: request.url, at: target) }
                 }
                 try prepare(for: request, mapping: mapping, metadata: metadata, at: target, through: pool)
                 let lease = metadata.isPortable ? StoreLease(pool) : nil

@@ -245,6 +245,14 @@ struct PortableCities {
         let generations = try generations()
         expectEqual(generations.pending, nil)
         expectEqual(generations.leftovers, [])
+        expectEqual(generations.schemas, [])
+        try expectEqual(
+            session().query(
+                "SELECT 1 FROM pg_namespace WHERE nspname LIKE 'strata_new%' AND right(nspname, length(current_schema())) = current_schema()"
+            ).rowCount,
+            0,
+            "no schema is left of a new store"
+        )
         try expectEqual(tables(), Self.tables(version, number: generations.current))
         try expectEqual(
             session().query(

@@ -22,7 +22,7 @@ struct PortableMigrationTests {
     func `all rows, keys, relationships, the history and the metadata go on, piece by piece`(_ every: Int?) throws {
         let proxy = try PortableProxy(every: every)
         let store = PortableCities(url: proxy.url)
-        try store.fill(venues: 2 * PortableTableSet.piece + 100)
+        try store.fill(venues: 2 * WorkSize.piecewiseRows + 100)
         try store.use(1) { context in
             let store = try require(context.persistentStoreCoordinator?.persistentStores.first)
             store.metadata["Theme"] = "dark"
@@ -72,6 +72,10 @@ struct PortableMigrationTests {
             }
         }
         expectEqual(purge?.code, .persistentStoreTimeout)
+        let setting = expectThrows(CocoaError.self) {
+            try PostgreSQLStore.setMetadata(["Theme": "dark"], forPersistentStoreAt: proxy.url)
+        }
+        expectEqual(setting?.code, .persistentStoreTimeout)
         // Whoever has read on a connection does not write on it.
         try expectEqual(TrialTests.perform(old) { try TrialTests.venues($0, "price > 7").count }, 4)
         let save = Errand { try TrialTests.perform(patient) { try Self.insert("Rees", "name", $0) } }
@@ -150,7 +154,7 @@ struct PortableMigrationTests {
     @Test func `several migrate at once, and it is done once`() throws {
         let proxy = try PortableProxy()
         let store = PortableCities(url: proxy.url)
-        try store.fill(venues: PortableTableSet.piece + 10)
+        try store.fill(venues: WorkSize.piecewiseRows + 10)
         let before = try store.contents(1)
         let all = (0..<4).map { _ in Errand { try store.migrate(to: 2) } }
         for one in all { try one.wait() }
@@ -242,5 +246,32 @@ struct PortableMigrationTests {
         try reader.command("COMMIT")
         try store.use(2) { _ in }
         try store.requireSound(2)
+    }
+
+    // MARK: - Tools
+
+    @Test func `tools find the tables of a migrated store, and a plan has the steps`() throws {
+        let proxy = try PortableProxy(every: 0)
+        let store = PortableCities(url: proxy.url)
+        try store.fill()
+        let plan = try NSMigrationPlan(
+            forStoreAt: proxy.url,
+            type: .postgreSQL,
+            from: nil,
+            to: PortableCities.model(2)
+        )
+        let works = plan.steps.map(\.work)
+        expect(works.contains { $0.hasPrefix("closes the store to writers") }, "\(works)")
+        expect(works.contains("copies venue to venue_g1"), "\(works)")
+        expect(works.contains("copies pairs to city_tags_g1"), "\(works)")
+        try expectEqual(store.generations(), StoreGenerations())
+        try store.migrate(to: 2)
+        let url = proxy.url.absoluteString
+        for arguments in [["verify", "--store", url], ["vacuum", "--store", url]] {
+            let done = Tool.run(arguments)
+            expect(done.code == .success, "\(done)")
+        }
+        let policies = Tool.run(["schema", "--store", url, "--rls", "name"])
+        expect(policies.lines.contains { $0.contains("venue_g1") } || policies.code != .success, "\(policies)")
     }
 }

@@ -45,7 +45,8 @@ extension PostgreSQLEngine {
                 "SELECT pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE')"
             )
             let mayPrepare =
-                !metadata.isPortable && !connection.isPooled && form == .oneNode && metadata.format == StoreFormat.current
+                !metadata.isPortable && !connection.isPooled && form == .oneNode
+                && metadata.format == StoreFormat.current
                 && mayCreate.firstInt64 != 0
             let forecast = try PostgreSQLMigration(
                 request,

@@ -34,7 +34,16 @@ final class PostgreSQLMigration: MigrationDriver {
 
     var naming: SQLNaming { destination.dialect.naming }
 
-    /// - Parameter generation: The number of the new tables, if the store is portable.
+    /// Plans a migration.
+    ///
+    /// - Parameters:
+    ///   - request: The store and the mapping of its model.
+    ///   - target: Where the store is.
+    ///   - metadata: Its metadata.
+    ///   - connection: The connection that the migration uses.
+    ///   - preparation: The result of the preparation; `nil` if there was none.
+    ///   - generation: The number of the new tables, if the store is portable.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if a model cannot be stored.
     init(
         _ request: PostgreSQLMigrationRequest,
         at target: ConnectionTarget,
@@ -330,9 +339,11 @@ final class PostgreSQLMigration: MigrationDriver {
 
     /// Computes derived attributes of tables that have new ones, or ones with a new derivation.
     ///
-    /// - Parameter step: Runs a piece of the work, and may run it again.
+    /// - Parameters:
+    ///   - piece: The number of rows of a piece.
+    ///   - step: Runs a piece of the work, and may run it again.
     /// - Throws: Errors of `step` and of the database.
-    func computeDerived(_ step: (() throws -> Void) throws -> Void = { try $0() }) throws {
+    func computeDerived(piece: Int = 10_000, _ step: (() throws -> Void) throws -> Void = { try $0() }) throws {
         guard let plan = DerivedPlan(destination) else { return }
         let now = Date().timeIntervalSinceReferenceDate
         let queries = RowQueries(destination, place: place)
@@ -347,7 +358,7 @@ final class PostgreSQLMigration: MigrationDriver {
             var last = Int64.min
             while true {
                 let found = try connection.query(
-                    "SELECT \(naming.key) FROM \(root.table) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT 10000",
+                    "SELECT \(naming.key) FROM \(root.table) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT \(piece)",
                     [.int8(last)]
                 )
                 guard found.rowCount > 0 else { break }

@@ -41,7 +41,7 @@ enum MigrationUnderWay {
         var nextLook = ContinuousClock.now
         var pause = 20_000.0
         while true {
-            do { return try body() } catch where isReason(for: error) && .now < end {
+            do { return try body() } catch  where isReason(for: error) && .now < end {
                 if .now >= nextLook {
                     PortableUpkeep.giveUpDeadMigration(of: pool.target)
                     nextLook = .now + .seconds(lookInterval)

@@ -51,6 +51,7 @@ final class PortableMigration {
     private func run() throws -> Bool {
         let end = ContinuousClock.now + .seconds(request.timeout)
         var connections = 1
+        var losses = 0
         while true {
             var hadConnection = false
             do {
@@ -63,8 +64,11 @@ final class PortableMigration {
             {
                 // Whatever became of the last step: each may be run again, and a migration that is complete is found to be.
                 connections += 1
+            } catch is ShapeLease.Lost where losses < Self.mostConnections {
+                // Another process migrates the store, which has taken this one for dead. The next attempt waits for it.
+                losses += 1
             } catch is ShapeLease.Lost {
-                // Another process migrates the store, which was taken for dead. The next attempt waits for it.
+                throw PostgreSQLError(.deadline, "other processes take the migration over again and again")
             }
         }
     }
@@ -91,13 +95,13 @@ final class PortableMigration {
             // If the connection is lost, then the next attempt goes on.
             if !connection.isBroken, !(error is ShapeLease.Lost) {
                 if let number { try? PortableUpkeep.giveUp(number, on: connection, lease, target) }
-                try? PortableUpkeep.dropLeftovers(on: connection, lease, target)
+                try? PortableUpkeep.dropLeftovers(of: request.url, on: connection, lease, target)
                 lease.release()
             }
             throw error
         }
         // The store is migrated, whatever becomes of the old tables. What is left is dropped when the store is opened the next time.
-        try? PortableUpkeep.dropLeftovers(on: connection, lease, target)
+        try? PortableUpkeep.dropLeftovers(of: request.url, on: connection, lease, target)
         if !connection.isBroken { lease.release() }
         return true
     }

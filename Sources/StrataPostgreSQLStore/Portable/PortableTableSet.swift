@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -10,9 +11,6 @@ struct PortableTableSet {
     private let mapping: SQLMapping
     private let connection: Connection
     private let lease: ShapeLease
-
-    /// The most rows that one transaction copies: some engines limit what a transaction may write.
-    static let piece = 2_000
 
     init(_ mapping: SQLMapping, on connection: Connection, _ lease: ShapeLease) {
         self.mapping = mapping
@@ -110,7 +108,7 @@ struct PortableTableSet {
             let next = try PortableStep.repeating {
                 try connection.query(
                     """
-                    SELECT pg_catalog.max(k) FROM (SELECT k FROM (\(keys)) AS a WHERE k > $1 ORDER BY k LIMIT \(Self.piece)) AS b
+                    SELECT pg_catalog.max(k) FROM (SELECT k FROM (\(keys)) AS a WHERE k > $1 ORDER BY k LIMIT \(WorkSize.piecewiseRows)) AS b
                     """,
                     [.int8(after)]
                 ).firstInt64

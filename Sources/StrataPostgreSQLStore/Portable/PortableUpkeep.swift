@@ -14,12 +14,13 @@ enum PortableUpkeep {
     ///
     /// - Parameters:
     ///   - metadata: The metadata of the store, as it was read before.
-    ///   - target: Where the store is.
-    static func tidyUp(_ metadata: StoreMetadata, at target: ConnectionTarget) {
-        guard !metadata.generations.otherNames.isEmpty || metadata.generations.pending != nil else { return }
+    ///   - url: The store.
+    ///   - target: Where it is.
+    static func tidyUp(_ metadata: StoreMetadata, of url: URL, at target: ConnectionTarget) {
+        guard metadata.generations.needsUpkeep else { return }
         try? withLease(of: target) { connection, lease in
             try giveUp(nil, on: connection, lease, target)
-            try dropLeftovers(on: connection, lease, target)
+            try dropLeftovers(of: url, on: connection, lease, target)
         }
     }
 
@@ -85,12 +86,29 @@ enum PortableUpkeep {
         }
     }
 
+    /// Drops what killed migrations have left.
+    ///
+    /// - Throws: ``ShapeLease/Lost``, ``PostgreSQLError``, and errors of destroying a store.
+    static func dropLeftovers(
+        of url: URL,
+        on connection: Connection,
+        _ lease: ShapeLease,
+        _ target: ConnectionTarget
+    ) throws {
+        try dropTables(on: connection, lease, target)
+        guard let metadata = try StoreMetadata.read(connection, target.place) else { return }
+        for number in metadata.generations.schemas where number != metadata.generations.pending?.number {
+            try PostgreSQLEngine.destroy(at: PortableReplacement.url(beside: url, target, number), timeout: patience)
+            try change(on: connection, lease, target) { generations, _ in
+                generations.schemas.removeAll { $0 == number }
+            }
+        }
+    }
+
     /// Drops the tables and sequences that do not count any more, each in a statement of its own.
     ///
     /// What others still use, or depend on, stays until the next time.
-    ///
-    /// - Throws: ``ShapeLease/Lost``, ``PostgreSQLError``.
-    static func dropLeftovers(on connection: Connection, _ lease: ShapeLease, _ target: ConnectionTarget) throws {
+    private static func dropTables(on connection: Connection, _ lease: ShapeLease, _ target: ConnectionTarget) throws {
         guard let metadata = try StoreMetadata.read(connection, target.place) else { return }
         let leftovers = metadata.generations.leftovers
         guard !leftovers.isEmpty else { return }
@@ -106,6 +124,8 @@ enum PortableUpkeep {
                 [.array(names)]
             )
         }
+        // Readers of the old tables are not waited for, as a wait keeps others from the tables.
+        if !connection.isPooled { try connection.command("SET lock_timeout = \(Int(patience * 1000 / 2))") }
         var left: Set<String> = []
         for row in there.rows {
             let name = SQLNaming.postgresql.name(row.string(0))

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -36,7 +37,14 @@ struct PortableWork {
     var digest: Data {
         get throws {
             let fills = migration.layout.tables.compactMap { table in
-                migration.filling(table, as: table.destination.name, keys: (0, 0)).map { "\($0.sql) \($0.values)" }
+                migration.filling(table, as: table.destination.name, keys: (0, 0)).map { sql, values in
+                    var bytes: [UInt8] = []
+                    for value in values {
+                        value.write(to: &bytes)
+                        bytes.append(0)
+                    }
+                    return "\(sql) \(Data(bytes).base64EncodedString())"
+                }
             }
             let pairs = migration.layout.joins.flatMap { $0.fill($0.destination.name) }
             let text = PostgreSQLSchema(migration.destination).statements + fills + pairs
@@ -76,7 +84,7 @@ struct PortableWork {
             try FoldedColumns(table.destination, migration.naming)?.fill(connection, step)
         }
         try tables.makeIndexes { try failure(of: $0) }
-        try migration.computeDerived(step)
+        try migration.computeDerived(piece: WorkSize.piecewiseRows, step)
         let belongings = try PortableBelongings(of: migration.source, connection)
         for successor in migration.successors { try belongings.handOn(to: successor) }
         for (old, new) in sequencePairs { try belongings.handOnSequence(old, to: new) }

@@ -27,5 +27,7 @@ final class ShapeKeeper: Sendable {
         thread.start()
     }
 
+    deinit { end() }
+
     func end() { stop.signal() }
 }

@@ -8,10 +8,14 @@ import StrataSQL
 /// migration of the store has had. The tables that a store was made with have none. So the row of the metadata alone decides which tables count, and a
 /// name never stands for two tables.
 struct StoreGenerations: Equatable, Sendable {
-    /// A migration that was begun, and is not complete. As long as there is one, nobody may write to the store.
+    /// A migration that was begun, and is not complete.
+    ///
+    /// As long as there is one, nobody may write to the store.
     struct Pending: Equatable, Sendable {
         let number: Int
-        /// A digest of all that the migration does. Only another process that does the same may continue it.
+        /// A digest of all that the migration does.
+        ///
+        /// Only another process that does the same may continue it.
         let plan: Data
         /// The new tables and sequences.
         let names: [String]
@@ -24,6 +28,8 @@ struct StoreGenerations: Equatable, Sendable {
     var pending: Pending?
     /// The names of tables and sequences that count no more, and that are still to be dropped.
     var leftovers: [String] = []
+    /// The numbers of the migrations that have made a store beside this one, in a separate schema which is still to be dropped.
+    var schemas: [Int] = []
 
     /// The key in the metadata.
     static let key = "StrataGenerations"
@@ -36,6 +42,7 @@ struct StoreGenerations: Equatable, Sendable {
         current = list["current"] as? Int ?? 0
         last = max(list["last"] as? Int ?? 0, current)
         leftovers = list["leftovers"] as? [String] ?? []
+        schemas = list["schemas"] as? [Int] ?? []
         if let number = list["pending"] as? Int {
             pending = Pending(
                 number: number,
@@ -50,6 +57,7 @@ struct StoreGenerations: Equatable, Sendable {
         guard self != StoreGenerations() else { return nil }
         var list: [String: Any] = ["current": current, "last": last]
         if !leftovers.isEmpty { list["leftovers"] = leftovers }
+        if !schemas.isEmpty { list["schemas"] = schemas }
         if let pending {
             list["pending"] = pending.number
             list["plan"] = pending.plan
@@ -61,7 +69,10 @@ struct StoreGenerations: Equatable, Sendable {
     /// The names of all tables and sequences that a removal of the store finds besides those that count.
     var otherNames: [String] { leftovers + (pending?.names ?? []) }
 
-    /// Ends the migration that is under way. Its tables are to be dropped.
+    /// Whether killed migrations have left something.
+    var needsUpkeep: Bool { pending != nil || !leftovers.isEmpty || !schemas.isEmpty }
+
+    /// Ends the migration that is under way, whose tables are to be dropped.
     mutating func giveUp() {
         leftovers += pending?.names ?? []
         pending = nil

@@ -77,6 +77,7 @@ package struct StoreMetadata: @unchecked Sendable {
         var copy = self
         copy.generations.pending = nil
         copy.generations.leftovers = []
+        copy.generations.schemas = []
         return copy
     }
 
