@@ -93,7 +93,7 @@ help:
 	@echo "  make check-layers             check that drawing, and that files import only what their target names"
 	@echo "  make check-folders            check that each folder of CoreDataEssentials which knows a higher one is listed with the reason"
 	@echo "  make check-stores             check that tests which run on SQLite alone are listed with the reason"
-	@echo "  make check-protocols          search all states of four models of protocols, and of their faulty variants, with spin"
+	@echo "  make check-protocols          search all states of six models of protocols, and of their faulty variants, with spin"
 	@echo "  make check-bench-compare      check the tool that compares two commits"
 	@echo "  make check-models             compile the Swift that is written of models, and compare hashes and tables with those of their files"
 	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print, the time of the build and the size"

@@ -221,12 +221,24 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         configuration: String?
     ) throws -> (any StoreReplacement)? {
         try model.tryFreeze()
+        let timeout = StoreOption.timeout(options)
+        let named = configuration == defaultConfigurationName ? nil : configuration
+        let hashes = model.versionHashes(forConfigurationName: configuration) ?? [:]
+        if try PostgreSQLEngine.isPortable(at: database(url), timeout: timeout) {
+            return try PortableReplacement(
+                of: database(url),
+                schema: model.frozen.schema,
+                configuration: named,
+                hashes: hashes,
+                timeout: timeout
+            )
+        }
         return try PostgreSQLReplacement(
             of: database(url),
             schema: model.frozen.schema,
-            configuration: configuration == defaultConfigurationName ? nil : configuration,
-            hashes: model.versionHashes(forConfigurationName: configuration) ?? [:],
-            timeout: StoreOption.timeout(options)
+            configuration: named,
+            hashes: hashes,
+            timeout: timeout
         )
     }
 
@@ -272,6 +284,16 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 }
 
 extension PostgreSQLReplacement: StoreReplacement {
+    package func finish(_ model: NSManagedObjectModel, configuration: String?) throws {
+        try model.tryFreeze()
+        try finish(
+            model.frozen.schema,
+            configuration: configuration == defaultConfigurationName ? nil : configuration
+        )
+    }
+}
+
+extension PortableReplacement: StoreReplacement {
     package func finish(_ model: NSManagedObjectModel, configuration: String?) throws {
         try model.tryFreeze()
         try finish(

@@ -153,6 +153,8 @@ import Synchronization
     package static var rewrittenChanges: Int { size(5000, small: 2) }
     /// The rows whose folded texts are computed at a time.
     package static var foldedRows: Int { size(10_000, small: 2) }
+    /// The rows that a migration of a portable store copies in one transaction: some engines limit what a transaction may write.
+    package static var piecewiseRows: Int { size(2_000, small: 2) }
 
     // MARK: - Statements and tools
 

@@ -13,16 +13,20 @@ package struct TransactionPrelude {
     let parameters: [PostgreSQLValue]
     /// The last column of the answer when it was reviewed last.
     var accepted: String?
+    /// Whether only transactions that read were accepted with it.
+    var isForReadersOnly = false
     /// Reviews the server behind the connection, inside the transaction, when that column has another value; `nil` if
     /// nothing depends on it.
-    let review: ((Connection) throws -> Void)?
+    ///
+    /// The result says whether later transactions that write may rely on it too.
+    let review: ((Connection) throws -> Bool)?
 
     package init(
         lock: String? = nil,
         locksWritersOnly: Bool = false,
         _ sql: String,
         _ parameters: [PostgreSQLValue],
-        review: ((Connection) throws -> Void)? = nil
+        review: ((Connection) throws -> Bool)? = nil
     ) {
         self.lock = lock
         self.locksWritersOnly = locksWritersOnly
@@ -36,10 +40,12 @@ package struct TransactionPrelude {
     /// - Parameter begin: The statement that begins the transaction.
     /// - Returns: The statement.
     fileprivate func lock(after begin: String) -> String? {
-        locksWritersOnly && begin.contains("READ ONLY") ? nil : lock
+        locksWritersOnly && Connection.onlyReads(begin) ? nil : lock
     }
 
-    fileprivate func accepts(_ answer: QueryResult) -> Bool { review == nil || Self.reviewed(in: answer) == accepted }
+    fileprivate func accepts(_ answer: QueryResult, fromReader isReader: Bool) -> Bool {
+        review == nil || Self.reviewed(in: answer) == accepted && (isReader || !isForReadersOnly)
+    }
 
     fileprivate static func reviewed(in answer: QueryResult) -> String? {
         answer.rowCount == 1 ? answer[0].optionalString(answer.columnCount - 1) : nil
@@ -75,6 +81,7 @@ extension Connection {
     @discardableResult
     func postPrelude(after begin: String?) throws -> PostedStatement? {
         guard let prelude else { return nil }
+        onlyReads = begin.map(Self.onlyReads) ?? true
         let begun = try begin.map { try postAlone($0) }
         if let begin, let lock = prelude.lock(after: begin) { try postAlone(lock, mayWait: true) }
         unreviewed = try postAlone(prelude.sql, prelude.parameters)
@@ -88,12 +95,15 @@ extension Connection {
     /// - Throws: ``PostgreSQLError``, and what the review throws.
     func begin(_ sql: String) throws -> QueryResult {
         let parts = sql.split(separator: ";", maxSplits: 1)
+        onlyReads = Self.onlyReads(sql)
         let begun = try commandAlone(
             ([String(parts[0])] + (prelude?.lock(after: sql).map { [$0] } ?? [])).joined(separator: "; ")
         )
         if let prelude { try review(try query(prelude.sql, prelude.parameters)) }
         return parts.count > 1 ? try commandAlone(String(parts[1])) : begun
     }
+
+    fileprivate static func onlyReads(_ begin: String) -> Bool { begin.contains("READ ONLY") }
 
     /// Reviews the server behind the connection, in a separate transaction.
     private func look() throws {
@@ -110,7 +120,9 @@ extension Connection {
             unreviewed = nil
             let statement = try postAlone(sql, parameters)
             let outcome = Result { try answer(statement) }
-            guard !isBroken, let first, let found = try? answer(first), let prelude, !prelude.accepts(found) else {
+            guard !isBroken, let first, let found = try? answer(first), let prelude,
+                !prelude.accepts(found, fromReader: true)
+            else {
                 return try outcome.get()
             }
             // The transaction ended before its prelude was reviewed. So the server is reviewed in another transaction,
@@ -122,9 +134,10 @@ extension Connection {
 
     /// Reviews the answer to the prelude of the transaction that is open.
     private func review(_ answer: QueryResult) throws {
-        guard let prelude, !prelude.accepts(answer) else { return }
-        try prelude.review?(self)
+        guard let prelude, !prelude.accepts(answer, fromReader: onlyReads) else { return }
+        let isForWriters = try prelude.review?(self) ?? true
         self.prelude?.accepted = TransactionPrelude.reviewed(in: answer)
+        self.prelude?.isForReadersOnly = !isForWriters
     }
 
     /// Reviews the prelude of a transaction whose first statements are answered now.
@@ -134,7 +147,9 @@ extension Connection {
     func reviewPosted(_ failure: PostgreSQLError?) throws {
         guard let first = unreviewed else { return }
         unreviewed = nil
-        guard !isBroken, let found = try? answer(first), let prelude, !prelude.accepts(found) else { return }
+        guard !isBroken, let found = try? answer(first), let prelude,
+            !prelude.accepts(found, fromReader: onlyReads)
+        else { return }
         if failure == nil, !isIdle { return try review(found) }
         // The statement has failed, and the change of the server may be the reason.
         if !isIdle { try commandAlone("ROLLBACK") }

@@ -57,6 +57,8 @@ package final class Connection: @unchecked Sendable {
     var prelude: TransactionPrelude?
     /// The prelude of the transaction, until its answer is reviewed.
     var unreviewed: PostedStatement?
+    /// Whether the transaction that the prelude has begun only reads.
+    package internal(set) var onlyReads = true
     /// Called with each statement, so that statements can be counted.
     package var onStatement: ((String) -> Void)?
     /// Finds out why the server lets a statement wait; `nil` if that cannot be found out.

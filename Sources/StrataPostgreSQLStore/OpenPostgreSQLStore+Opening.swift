@@ -17,7 +17,7 @@ extension OpenPostgreSQLStore {
         } catch let error as PostgreSQLError {
             throw PostgreSQLBoundary.cocoaError(describing: error, while: .opening, at: "")
         }
-        let mapping = try SQLMapping(request.schema, configuration: request.configuration, dialect: .postgresql)
+        var mapping = try SQLMapping(request.schema, configuration: request.configuration, dialect: .postgresql)
         let budget = request.serverConnections.map { ConnectionBudget.shared(for: target, most: $0) }
         let pool = pool(target, size: request.maximumConnections, timeout: request.timeout, budget: budget)
         return try PostgreSQLBoundary.run(.opening, at: target.place) {
@@ -60,6 +60,14 @@ extension OpenPostgreSQLStore {
                     throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
                 }
                 try request.requireVersion(metadata.dictionary)
+                if metadata.isPortable {
+                    mapping = try SQLMapping(
+                        request.schema,
+                        configuration: request.configuration,
+                        generation: metadata.generations.current
+                    )
+                    if !request.isReadOnly { PortableUpkeep.tidyUp(metadata, of: request.url, at: target) }
+                }
                 try prepare(for: request, mapping: mapping, metadata: metadata, at: target, through: pool)
                 let lease = metadata.isPortable ? StoreLease(pool) : nil
                 let (records, form) = try pool.withConnection { connection in

@@ -183,9 +183,14 @@ final class OpenPostgreSQLStore: Sendable {
                     "SELECT \(settings.sql(isLocal: true)), pg_catalog.concat_ws(' ', \(facts))",
                     settings.values
                 ) { [weak self] connection in
-                    guard let self else { return }
+                    guard let self else { return true }
                     try ServerIdentity.requireSame(behind: connection)
-                    try requireSame(try StoreMetadata.read(connection, place))
+                    let found = try StoreMetadata.read(connection, place)
+                    try requireSame(found)
+                    guard found?.generations.pending != nil else { return true }
+                    // Whoever only reads may go on: the tables that count do not change any more.
+                    if !connection.onlyReads { throw MigrationUnderWay.error(place) }
+                    return false
                 }
             )
         } else {
@@ -214,7 +219,7 @@ final class OpenPostgreSQLStore: Sendable {
                 ]
             ).marked(.environment)
         }
-        guard found.versionHashes == metadata.versionHashes else {
+        guard found.hasSameTables(as: metadata) else {
             throw CocoaError.described(
                 .persistentStoreIncompatibleVersionHash,
                 userInfo: [

@@ -23,12 +23,16 @@ extension PostgreSQLEngine {
         configuration: String?,
         timeout: Double
     ) throws -> (tables: Int, before: Int64, after: Int64) {
-        let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
-        let tables = PostgreSQLSchema.contents(mapping).map { $0.table }
-        var names = PostgreSQLArray(.text)
-        for table in tables { names.append(table.raw) }
-        return try withConnection(to: url, .vacuuming, timeout: timeout) { connection, place in
-            _ = try existing(connection, place)
+        try withConnection(to: url, .vacuuming, timeout: timeout) { connection, place in
+            let metadata = try existing(connection, place)
+            let mapping = try SQLMapping(
+                schema,
+                configuration: configuration,
+                generation: metadata.generations.current
+            )
+            let tables = PostgreSQLSchema.contents(mapping).map { $0.table }
+            var names = PostgreSQLArray(.text)
+            for table in tables { names.append(table.raw) }
             try StoreTables.require(mapping, in: connection, place)
             // The server only warns if a role may not vacuum a table.
             let refused = try connection.query(othersTables, [.array(names)])

@@ -15,12 +15,22 @@ extension PostgreSQLEngine {
         }
     }
 
+    /// Whether a store is portable.
+    package static func isPortable(at url: URL, timeout: Double) throws -> Bool {
+        try withConnection(to: url, .migrating, timeout: timeout) { connection, place in
+            try StoreMetadata.read(connection, place)?.isPortable == true
+        }
+    }
+
     /// Writes the metadata; the framework's own keys stay as they are.
+    ///
+    /// - Throws: `persistentStoreTimeout` (134090) if the store is portable, and is being migrated; errors of the database.
     package static func rewriteMetadata(_ values: [String: Any]?, at url: URL) throws {
         try withConnection(to: url, .saving, timeout: 30) { connection, place in
             _ = try existing(connection, place)
             try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
             let metadata = try StoreMetadata.locked(connection, place)
+            guard metadata.generations.pending == nil else { throw MigrationUnderWay.error(place) }
             try StoreMetadata(
                 dictionary: StoreMetadata.replacing(metadata.dictionary, with: values ?? [:]),
                 uuid: metadata.uuid
@@ -68,6 +78,10 @@ extension PostgreSQLEngine {
             }
             let left = try StoreRemoval(of: metadata, at: target, on: connection).drop()
             try connection.commit()
+            // Killed migrations may have left schemas of their own.
+            for number in metadata.generations.schemas {
+                _ = try? destroy(at: PortableReplacement.url(beside: url, target, number), timeout: timeout)
+            }
             guard !left.isEmpty else { return nil }
             let names = StoreRemoval.first(of: left)
             let reason = "others have put something into it: \(names)"

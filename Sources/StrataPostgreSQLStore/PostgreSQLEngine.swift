@@ -102,7 +102,10 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
     /// Runs `body`, which writes, unless another store replaces this one.
     func asWriter<R>(to database: OpenPostgreSQLStore, _ body: () throws -> R) throws -> R {
         try gate.asWriter(timeout: database.pool.timeout) {
-            try PostgreSQLBoundary.run(.saving, at: database.place, body)
+            try PostgreSQLBoundary.run(.saving, at: database.place) {
+                guard database.form == .portable else { return try body() }
+                return try MigrationUnderWay.waiting(for: database.pool, body)
+            }
         }
     }
 

@@ -14,7 +14,11 @@ struct TrialTests {
     enum Place: CaseIterable {
         case direct, sharded
 
-        static var all: [Place] { TestDatabase.url?.query?.contains("host=/") == true ? allCases : [.direct] }
+        static var all: [Place] {
+            // The proxy for sharding asks for numbers of transactions, which the one for portable stores refuses.
+            let isPortable = ProcessInfo.processInfo.environment["STRATA_PORTABLE"] != nil
+            return TestDatabase.url?.query?.contains("host=/") == true && !isPortable ? allCases : [.direct]
+        }
     }
 
     /// A schema, with the proxy before it.

@@ -69,7 +69,8 @@ enum InspectCommand: Command {
         case .portable:
             [
                 "saves that the history records commit one after the other",
-                "changes of other processes are noticed within a second", "no foreign keys, and no migration",
+                "changes of other processes are noticed within a second", "no foreign keys",
+                "a migration copies all tables, and nobody may write meanwhile",
             ]
         }
     }

@@ -31,8 +31,7 @@ extension PostgreSQLEngine {
         to file: URL,
         timeout: Double
     ) throws -> BackupFigures {
-        let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
-        return try withConnection(to: url, .reading, timeout: timeout) { connection, place in
+        try withConnection(to: url, .reading, timeout: timeout) { connection, place in
             _ = try existing(connection, place)
             OpenPostgreSQLStore.lockFirst(connection, for: try ConnectionTarget(url), timeout: timeout)
             try StoreMetadata.beginReading(connection)
@@ -40,6 +39,11 @@ extension PostgreSQLEngine {
             let metadata = try existing(connection, place)
             guard metadata.format == StoreFormat.current else { throw StoreFormat.outdated(place) }
             try requireVersion(metadata.dictionary)
+            let mapping = try SQLMapping(
+                schema,
+                configuration: configuration,
+                generation: metadata.generations.current
+            )
             try StoreTables.require(mapping, in: connection, place)
             guard try ServerForm.answer(ServerForm.ask(connection), connection) == .oneNode else {
                 throw CocoaError.described(
@@ -84,7 +88,7 @@ extension PostgreSQLEngine {
             form: metadata.format,
             made: Date().ISO8601Format(),
             uuid: metadata.uuid,
-            metadata: try metadata.archived(),
+            metadata: try metadata.withoutOtherTables.archived(),
             model: model[0].isNull(0) ? nil : model[0].data(0),
             hasForeignKeys: try !ForeignKeys.found(connection).isEmpty,
             sequences: sequences

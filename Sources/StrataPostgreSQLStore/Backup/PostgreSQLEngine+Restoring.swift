@@ -37,8 +37,8 @@ extension PostgreSQLEngine {
                 "its form is \(reader.head.form), and this version of the library knows \(StoreFormat.current)"
             )
         }
-        let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
         let metadata = try reader.head.storeMetadata()
+        let mapping = try SQLMapping(schema, configuration: configuration, generation: metadata.generations.current)
         return try withConnection(to: url, .restoring, timeout: timeout) { connection, _ in
             let target = try ConnectionTarget(url)
             try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED; \(workSetting)")

@@ -27,15 +27,22 @@ final class DerivedUpkeep {
     private var outdated: [Int: [Int64: Bool]] = [:]
     /// The queries for the keys of rows that may be outdated, each with the number of their root entity.
     private var questions: [(keys: PostedStatement, root: Int)] = []
-    private let now = Date().timeIntervalSinceReferenceDate
+    private let now: Double
     /// Whether rows are locked before they are read; false if nothing is written.
     private let locks: Bool
 
     /// The most rounds of derivation: a derived attribute may be derived from another derived attribute.
     private static let deepest = 1000
 
-    init(_ plan: DerivedPlan, reading queries: RowQueries, on connection: Connection, locks: Bool = true) {
+    init(
+        _ plan: DerivedPlan,
+        reading queries: RowQueries,
+        on connection: Connection,
+        locks: Bool = true,
+        now: Double = Date().timeIntervalSinceReferenceDate
+    ) {
         self.locks = locks
+        self.now = now
         self.plan = plan
         self.queries = queries
         self.connection = connection

@@ -68,8 +68,15 @@ extension PostgreSQLEngine {
             // The second connection asks which session has a table that is waited for.
             let pool = OpenPostgreSQLStore.pool(target, size: 2, timeout: request.timeout)
             defer { pool.close() }
+            let isPortable = try pool.withConnection {
+                try StoreMetadata.read($0, target.place)?.isPortable == true
+            }
+            if isPortable {
+                return try describingFailures(of: request, at: target) {
+                    try PortableMigration.run(request, at: target, through: pool)
+                }
+            }
             return try pool.withConnection { connection in
-                try PortableMigration.refuse(at: target, on: connection)
                 let preparation = try prepare(request, at: target, through: pool, on: connection)
                 pool.explainWaits(of: connection, waiting: LockTurns.wait)
                 do {

@@ -38,12 +38,16 @@ extension PostgreSQLMigration {
         let digest =
             metadata.values["NSStoreModelVersionHashesDigest"] as? String
             ?? SchemaHashes.digest(of: metadata.versionHashes)
+        // In a portable store each transaction has its number from the beginning.
+        let number =
+            connection.isPortable
+            ? try connection.query("UPDATE strata_history SET last = last + 1 RETURNING last").firstInt64 : nil
         try connection.query(
-            "INSERT INTO strata_transaction (id, time, author, process) VALUES ($1, $2, $3, $4)",
+            "INSERT INTO strata_transaction (id, time, author, process, number) VALUES ($1, $2, $3, $4, $5)",
             [
                 .uuid(UUID()), .float8(Date().timeIntervalSinceReferenceDate),
                 .text("com.apple.coredata.schemamigrator: lightweight migration from model with digest { \(digest) }"),
-                .text(ProcessInfo.processInfo.processName),
+                .text(ProcessInfo.processInfo.processName), number.map { .int8($0) } ?? .null(.int8),
             ]
         )
     }

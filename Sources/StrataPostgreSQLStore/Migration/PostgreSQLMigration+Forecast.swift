@@ -45,10 +45,16 @@ extension PostgreSQLEngine {
                 "SELECT pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE')"
             )
             let mayPrepare =
-                !connection.isPooled && form == .oneNode && metadata.format == StoreFormat.current
+                !metadata.isPortable && !connection.isPooled && form == .oneNode
+                && metadata.format == StoreFormat.current
                 && mayCreate.firstInt64 != 0
-            let forecast = try PostgreSQLMigration(request, at: target, from: metadata, on: connection)
-                .forecast(mayPrepare: mayPrepare)
+            let forecast = try PostgreSQLMigration(
+                request,
+                at: target,
+                from: metadata,
+                on: connection,
+                generation: metadata.isPortable ? metadata.generations.last + 1 : 0
+            ).forecast(mayPrepare: mayPrepare)
             try connection.rollback()
             return forecast
         }
@@ -59,7 +65,12 @@ extension PostgreSQLMigration {
     /// The effects of the migration, which is not made.
     fileprivate func forecast(mayPrepare: Bool) throws -> MigrationForecast {
         if mayPrepare { for table in try plannedTables() { prepared[table.table] = table } }
-        _ = try belongingsWithoutObstacles()
+        if metadata.isPortable {
+            try PortableBelongings(of: source, connection)
+                .requireNoObstacles(successors, at: request.url, place: place)
+        } else {
+            _ = try belongingsWithoutObstacles()
+        }
         var rows: [String: Int] = [:]
         for table in source.tables {
             let counts = try connection.query(
@@ -74,7 +85,7 @@ extension PostgreSQLMigration {
         var copied: Set<String> = []
         for table in layout.tables {
             guard let from = table.source else { continue }
-            if alteration(table) == nil { copied.formUnion(from.entities.map(\.layout.name)) }
+            if metadata.isPortable || alteration(table) == nil { copied.formUnion(from.entities.map(\.layout.name)) }
             problems += try duplicates(in: table, of: from)
         }
         return MigrationForecast(
@@ -82,7 +93,7 @@ extension PostgreSQLMigration {
             problems: problems,
             losses: try layout.losses.findings(firstNumber),
             copied: copied,
-            steps: try steps()
+            steps: try metadata.isPortable ? portableSteps() : steps()
         )
     }
 

@@ -34,12 +34,23 @@ final class PostgreSQLMigration: MigrationDriver {
 
     var naming: SQLNaming { destination.dialect.naming }
 
+    /// Plans a migration.
+    ///
+    /// - Parameters:
+    ///   - request: The store and the mapping of its model.
+    ///   - target: Where the store is.
+    ///   - metadata: Its metadata.
+    ///   - connection: The connection that the migration uses.
+    ///   - preparation: The result of the preparation; `nil` if there was none.
+    ///   - generation: The number of the new tables, if the store is portable.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if a model cannot be stored.
     init(
         _ request: PostgreSQLMigrationRequest,
         at target: ConnectionTarget,
         from metadata: StoreMetadata,
         on connection: Connection,
-        after preparation: MigrationPreparation? = nil
+        after preparation: MigrationPreparation? = nil,
+        generation: Int = 0
     ) throws {
         self.request = request
         self.connection = connection
@@ -50,12 +61,12 @@ final class PostgreSQLMigration: MigrationDriver {
         source = try SQLMapping(
             migration.source,
             configuration: migration.sourceConfiguration,
-            dialect: .postgresql
+            generation: metadata.generations.current
         )
         destination = try SQLMapping(
             migration.destination,
             configuration: migration.destinationConfiguration,
-            dialect: .postgresql
+            generation: generation
         )
         layout = MigrationLayout(migration, from: source, to: destination)
     }
@@ -124,13 +135,7 @@ final class PostgreSQLMigration: MigrationDriver {
                 dropped.remove(source.name)
                 continue
             }
-            let own = [naming.key, naming.entity, naming.version].map { ($0, $0) }
-            let columns = zip(table.destination.columns, table.values).compactMap { column, value in
-                value.base.map { ($0, column.name) }
-            }
-            successors.append(
-                TableBelongings.Successor(old: source.name, new: table.destination.name, columns: own + columns)
-            )
+            successors.append(successor(table, of: source))
         }
         for join in layout.joins {
             if let kept = join.kept {
@@ -147,6 +152,32 @@ final class PostgreSQLMigration: MigrationDriver {
             }
         }
         return (dropped.sorted { $0.raw < $1.raw }, successors)
+    }
+
+    /// The tables that take the place of others, if none is kept.
+    var successors: [TableBelongings.Successor] {
+        let tables = layout.tables.compactMap { table in
+            table.source.map { successor(table, of: $0) }
+        }
+        let joins = layout.joins.compactMap { join -> TableBelongings.Successor? in
+            guard let kept = join.kept else { return nil }
+            let renamed = Dictionary(kept.renamed.map { ($0.to, $0.from) }) { first, _ in first }
+            let columns = [join.destination.first, join.destination.second] + join.destination.orders
+            return TableBelongings.Successor(
+                old: kept.source.name,
+                new: join.destination.name,
+                columns: columns.map { (renamed[$0] ?? $0, $0) }
+            )
+        }
+        return tables + joins
+    }
+
+    private func successor(_ table: TableMigration, of source: SQLTable) -> TableBelongings.Successor {
+        let own = [naming.key, naming.entity, naming.version].map { ($0, $0) }
+        let columns = zip(table.destination.columns, table.values).compactMap { column, value in
+            value.base.map { ($0, column.name) }
+        }
+        return TableBelongings.Successor(old: source.name, new: table.destination.name, columns: own + columns)
     }
 
     /// Locks all tables at once, so that nothing waits for a lock later during the work.
@@ -196,13 +227,29 @@ final class PostgreSQLMigration: MigrationDriver {
     }
 
     func fill(_ table: TableMigration, as name: SQLName) throws {
-        var values: [PostgreSQLValue] = []
+        if let (sql, values) = filling(table, as: name) { try connection.query(sql, values) }
+    }
+
+    /// The statement that fills a new table, and its values; `nil` if the table starts empty.
+    ///
+    /// - Parameters:
+    ///   - table: The changes of the table.
+    ///   - name: Its name.
+    ///   - keys: The last key before the rows that are copied, and the last of them; `nil` for all rows.
+    /// - Returns: The statement and its values.
+    func filling(
+        _ table: TableMigration,
+        as name: SQLName,
+        keys: (after: Int64, through: Int64)? = nil
+    ) -> (sql: String, values: [PostgreSQLValue])? {
+        var values = keys.map { [PostgreSQLValue.int8($0.after), .int8($0.through)] } ?? []
         let types = Dictionary(table.source?.columns.map { ($0.name, $0.type) } ?? []) { first, _ in first }
-        let fill = table.fill(name) { value, column in
+        let piece = keys.map { _ in "t.\(naming.key) > $1 AND t.\(naming.key) <= $2" }
+        let fill = table.fill(name, piece: piece) { value, column in
             // Each column is cast alone, because a value of the new type may stand beside it.
             value.text(column: { Self.cast($0, types[$0], to: column.type) }) { Self.parameter($0, &values) }
         }
-        if let fill { try connection.query(fill, values) }
+        return fill.map { ($0, values) }
     }
 
     /// A column as a value of another type.
@@ -291,9 +338,15 @@ final class PostgreSQLMigration: MigrationDriver {
     // MARK: - Derived attributes
 
     /// Computes derived attributes of tables that have new ones, or ones with a new derivation.
-    private func computeDerived() throws {
+    ///
+    /// - Parameters:
+    ///   - piece: The number of rows of a piece.
+    ///   - step: Runs a piece of the work, and may run it again.
+    /// - Throws: Errors of `step` and of the database.
+    func computeDerived(piece: Int = 10_000, _ step: (() throws -> Void) throws -> Void = { try $0() }) throws {
         guard let plan = DerivedPlan(destination) else { return }
-        let upkeep = DerivedUpkeep(plan, reading: RowQueries(destination, place: place), on: connection)
+        let now = Date().timeIntervalSinceReferenceDate
+        let queries = RowQueries(destination, place: place)
         for table in layout.tables where !table.derived.isEmpty {
             let root = table.destination.entities[0]
             let stamps = table.destination.entities.flatMap { entity in
@@ -305,15 +358,18 @@ final class PostgreSQLMigration: MigrationDriver {
             var last = Int64.min
             while true {
                 let found = try connection.query(
-                    "SELECT \(naming.key) FROM \(root.table) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT 10000",
+                    "SELECT \(naming.key) FROM \(root.table) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT \(piece)",
                     [.int8(last)]
                 )
                 guard found.rowCount > 0 else { break }
-                for row in found.rows {
-                    last = row.int64(0)
-                    upkeep.markOutdated(last, root: root.layout.rootNumber, isWritten: !stamps.isEmpty)
+                try step {
+                    let upkeep = DerivedUpkeep(plan, reading: queries, on: connection, now: now)
+                    for row in found.rows {
+                        last = row.int64(0)
+                        upkeep.markOutdated(last, root: root.layout.rootNumber, isWritten: !stamps.isEmpty)
+                    }
+                    try upkeep.bringUpToDate()
                 }
-                try upkeep.bringUpToDate()
             }
         }
     }

@@ -57,7 +57,6 @@ package final class PostgreSQLReplacement {
         connection = try PostgreSQLBoundary.run(.migrating, at: target.place) { try pool.open() }
         let isExpected = try PostgreSQLBoundary.run(.migrating, at: target.place) {
             // This needs a separate transaction, because it locks tables that the copy reads.
-            try PortableMigration.refuse(at: target, on: connection)
             if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
                 try StoreFormat.bringUp(target, connection)
             }
@@ -109,7 +108,7 @@ package final class PostgreSQLReplacement {
     }
 
     /// The URL of the schema for the new store.
-    private static func beside(
+    static func beside(
         _ url: URL,
         _ target: ConnectionTarget,
         prefix: String = "strata_new_"

@@ -175,7 +175,11 @@ struct TableBelongings {
             try connection.command("ALTER TABLE \(new) REPLICA IDENTITY \(identity)")
         }
         for publication in publications[old] ?? [] {
-            try connection.command("ALTER PUBLICATION \(publication) ADD TABLE ONLY \(new)")
+            do { try connection.command("ALTER PUBLICATION \(publication) ADD TABLE ONLY \(new)") } catch let error
+                as PostgreSQLError where error.sqlState == "42710" && connection.isIdle
+            {
+                // A migration in steps has come so far before.
+            }
         }
     }
 

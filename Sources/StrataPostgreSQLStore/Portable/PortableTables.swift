@@ -27,7 +27,7 @@ enum PortableTables {
     static func statements(_ schema: PostgreSQLSchema) -> [String] { [receipts] + schema.statements.map(repeatable) }
 
     /// A statement that makes nothing if it was run before.
-    private static func repeatable(_ sql: String) -> String {
+    static func repeatable(_ sql: String) -> String {
         for kind in ["CREATE TABLE ", "CREATE SEQUENCE ", "CREATE UNIQUE INDEX ", "CREATE INDEX "]
         where sql.hasPrefix(kind) {
             return "\(kind)IF NOT EXISTS \(sql.dropFirst(kind.count))"

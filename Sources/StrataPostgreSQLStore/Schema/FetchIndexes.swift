@@ -44,7 +44,8 @@ struct FetchIndexes {
     }
 
     private func definition(_ index: IndexDefinition) -> Definition? {
-        let name = "\(PostgreSQLName.folded(entity.layout.name))_\(PostgreSQLName.folded(index.name))_index"
+        let start = mapping.stored(PostgreSQLName.folded(entity.layout.name))
+        let name = "\(start)_\(PostgreSQLName.folded(index.name))_index"
         let condition = index.predicate.flatMap(condition).map { " WHERE \($0)" } ?? ""
         let isPartial = !condition.isEmpty
         if let box = BoxIndex(index, entity) {

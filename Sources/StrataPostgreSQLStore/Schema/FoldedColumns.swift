@@ -60,16 +60,23 @@ struct FoldedColumns {
     }
 
     /// Computes the columns of all rows.
-    func fill(_ connection: Connection) throws {
+    ///
+    /// - Parameters:
+    ///   - connection: The connection that reads and writes.
+    ///   - step: Runs a piece of the work, and may run it again.
+    /// - Throws: ``PostgreSQLError``, and the errors of `step`.
+    func fill(_ connection: Connection, _ step: (() throws -> Void) throws -> Void = { try $0() }) throws {
         let names = columns.indices.map { "c\($0)" }
         let assignments = zip(columns, names).map { "\($0.name) = u.\($1)" }.joined(separator: ", ")
         let types: [PostgreSQLType] = [.int8] + columns.map { _ in .text }
         let rows = "\(unnested(types, from: 1)) AS u (key, \(names.joined(separator: ", ")))"
         try eachDiffering(connection) { arrays in
-            try connection.query(
-                "UPDATE \(table.name) AS t SET \(assignments) FROM \(rows) WHERE t.\(naming.key) = u.key",
-                arrays.map { .array($0) }
-            )
+            try step {
+                try connection.query(
+                    "UPDATE \(table.name) AS t SET \(assignments) FROM \(rows) WHERE t.\(naming.key) = u.key",
+                    arrays.map { .array($0) }
+                )
+            }
         }
     }
 }

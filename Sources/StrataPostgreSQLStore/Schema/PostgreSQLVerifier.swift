@@ -28,14 +28,13 @@ package struct PostgreSQLVerifier {
     /// - Throws: `fileReadNoSuchFile` (260) if there is no store, and errors of reading.
     package static func problems(at url: URL, _ schema: Schema, configuration: String?) throws -> [String] {
         try PostgreSQLEngine.withConnection(to: url, .reading, timeout: 600) { connection, place in
-            let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
             return try connection.inSnapshot {
-                guard try StoreMetadata.read(connection, place) != nil else {
-                    throw CocoaError.described(
-                        .fileReadNoSuchFile,
-                        userInfo: [NSLocalizedDescriptionKey: "There is no store at \(place)."]
-                    )
-                }
+                let metadata = try PostgreSQLEngine.existing(connection, place)
+                let mapping = try SQLMapping(
+                    schema,
+                    configuration: configuration,
+                    generation: metadata.generations.current
+                )
                 var verification = PostgreSQLVerifier(connection, mapping)
                 verification.problems += try StoreTables.problems(mapping, in: connection)
                 // Missing tables cannot be examined.

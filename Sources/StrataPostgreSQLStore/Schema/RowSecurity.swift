@@ -132,8 +132,13 @@ extension PostgreSQLEngine {
         attribute: String,
         at url: URL?
     ) throws -> [String] {
-        let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
         let target = try PostgreSQLBoundary.run(.reading, at: "") { try url.map { try ConnectionTarget($0) } }
+        // The tables of a portable store have other names after a migration. A store that is not there yet has the names of the model.
+        let metadata = try url.flatMap { url in
+            try withConnection(to: url, .reading, timeout: 30) { try StoreMetadata.read($0, $1) }
+        }
+        let number = metadata?.generations.current ?? 0
+        let mapping = try SQLMapping(schema, configuration: configuration, generation: number)
         return try RowSecurity(mapping, attribute: attribute, schema: target?.quotedSchema).lines
     }
 }

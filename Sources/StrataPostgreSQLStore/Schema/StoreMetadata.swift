@@ -21,7 +21,7 @@ package struct StoreMetadata: @unchecked Sendable {
     private static let ownKeys: Set<String> = [
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
-        tablesKey, namesKey, portableKey, EarlierModels.key,
+        tablesKey, namesKey, portableKey, StoreGenerations.key, EarlierModels.key,
     ]
 
     /// The key for the digest of the tables: see ``tables``.
@@ -35,7 +35,10 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// The metadata of a store after an application has set it: the framework's own entries stay as they are.
     package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
-        new.merging(old.filter { ownKeys.contains($0.key) }) { $1 }
+        var new = new
+        // They are about the tables of one store, and the new values may come from another one.
+        new[StoreGenerations.key] = nil
+        return new.merging(old.filter { ownKeys.contains($0.key) }) { $1 }
     }
 
     /// The metadata of a new store.
@@ -62,6 +65,21 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// Whether the store relies on nothing but rows, unique keys and sequences: see ``ServerForm/portable``.
     var isPortable: Bool { values[Self.portableKey] as? Bool ?? false }
+
+    /// The numbers of the tables of a portable store.
+    var generations: StoreGenerations {
+        get { StoreGenerations(in: values) }
+        set { values[StoreGenerations.key] = newValue.propertyList }
+    }
+
+    /// The metadata of a copy that has only the tables that count.
+    var withoutOtherTables: StoreMetadata {
+        var copy = self
+        copy.generations.pending = nil
+        copy.generations.leftovers = []
+        copy.generations.schemas = []
+        return copy
+    }
 
     /// Notes that the store is portable.
     mutating func setPortable() { values[Self.portableKey] = true }
@@ -199,7 +217,12 @@ package struct StoreMetadata: @unchecked Sendable {
     }
 
     /// Whether it belongs to the same store, with the same model.
-    func isSame(as other: StoreMetadata) -> Bool { uuid == other.uuid && versionHashes == other.versionHashes }
+    func isSame(as other: StoreMetadata) -> Bool { uuid == other.uuid && hasSameTables(as: other) }
+
+    /// Whether it belongs to the same tables, with the same model.
+    func hasSameTables(as other: StoreMetadata) -> Bool {
+        versionHashes == other.versionHashes && generations.current == other.generations.current
+    }
 
     /// The property list as data.
     ///

@@ -15,7 +15,7 @@ struct StoreRemoval {
     init(of metadata: StoreMetadata, at target: ConnectionTarget, on connection: Connection) {
         self.connection = connection
         self.target = target
-        noted = metadata.tableNames
+        noted = metadata.tableNames.map { $0 + metadata.generations.otherNames }
     }
 
     /// Drops the tables and sequences of the store, and its schema if nothing else is in it and the role may drop it.

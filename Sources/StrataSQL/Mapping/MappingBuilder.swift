@@ -12,6 +12,8 @@ package struct MappingBuilder {
     private let rules: SQLColumnRules
     private let naming: SQLNaming
     private let hints: SQLHints?
+    /// The names of tables and indexes in the store, by those that the model gives them.
+    private let stored: @Sendable (String) -> String
     /// The names that the model itself gives to tables, by the number of the root entity.
     private var givenTables: [Int: String] = [:]
     /// The entities in the order of their numbers in the store.
@@ -44,9 +46,11 @@ package struct MappingBuilder {
         configuration: String?,
         catalog: SQLCatalog?,
         prefersFormerNames: Bool = false,
-        dialect: Dialect
+        dialect: Dialect,
+        stored: @escaping @Sendable (String) -> String = { $0 }
     ) {
         self.schema = schema
+        self.stored = stored
         self.catalog = catalog
         self.prefersFormerNames = prefersFormerNames
         rules = dialect.columns
@@ -329,9 +333,10 @@ package struct MappingBuilder {
         )
         for join in try namer.joins() {
             let tables = (table(of: join.owning.entity), table(of: join.inverse.entity))
+            let name = naming.name(stored(join.table.raw))
             joinTables.append(
                 SQLJoinTable(
-                    name: join.table,
+                    name: name,
                     ownerNumber: number(join.owning.entity),
                     memberNumber: number(join.owning.destination),
                     first: join.first,
@@ -345,7 +350,7 @@ package struct MappingBuilder {
             // A column with the name of a relationship holds the destination of the relationship.
             toManyMappings[ObjectIdentifier(join.owning)] = .join(
                 .init(
-                    table: join.table,
+                    table: name,
                     owner: join.first,
                     member: join.second,
                     order: join.secondOrder,
@@ -357,7 +362,7 @@ package struct MappingBuilder {
             guard !join.isSymmetric else { continue }
             toManyMappings[ObjectIdentifier(join.inverse)] = .join(
                 .init(
-                    table: join.table,
+                    table: name,
                     owner: join.second,
                     member: join.first,
                     order: join.firstOrder,
@@ -370,7 +375,7 @@ package struct MappingBuilder {
     }
 
     private func table(of entity: EntityLayout) -> SQLName {
-        naming.name(givenTables[entity.rootNumber] ?? naming.table(entity.root.name))
+        naming.name(stored(givenTables[entity.rootNumber] ?? naming.table(entity.root.name)))
     }
 
     // MARK: - By entity
@@ -415,7 +420,7 @@ package struct MappingBuilder {
                         slots: slots,
                         columns: columns,
                         // Two constraints may have the same name: {a, b} and {a_b}.
-                        index: indexNames.name(naming.uniqueIndex(mapping.layout, names))
+                        index: naming.name(stored(indexNames.name(naming.uniqueIndex(mapping.layout, names)).raw))
                     )
                 )
             }

@@ -14,6 +14,8 @@ package final class SQLMapping: Sendable {
     /// The tables of the hierarchies, in the order of the entities' numbers.
     package let tables: [SQLTable]
     package let joinTables: [SQLJoinTable]
+    /// The name of a table or an index in the store, by the name that the model gives it.
+    package let stored: @Sendable (String) -> String
     private let byModelNumber: [EntityMapping?]
     /// The positions of the tables, by the number of the root entity.
     private let tableOfRoot: [Int: Int]
@@ -26,22 +28,26 @@ package final class SQLMapping: Sendable {
     ///   - catalog: The tables and columns of a file, which decide if a name is not certain.
     ///   - prefersFormerNames: Whether names of a former rule are tried first, if there is one.
     ///   - dialect: The dialect of the statements.
+    ///   - stored: The names of tables and indexes in the store, by those that the model gives them.
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) if two tables of the model would have the same name.
     package init(
         _ schema: Schema,
         configuration: String? = nil,
         catalog: SQLCatalog? = nil,
         prefersFormerNames: Bool = false,
-        dialect: Dialect
+        dialect: Dialect,
+        stored: @escaping @Sendable (String) -> String = { $0 }
     ) throws {
         var builder = MappingBuilder(
             schema,
             configuration: configuration,
             catalog: catalog,
             prefersFormerNames: prefersFormerNames,
-            dialect: dialect
+            dialect: dialect,
+            stored: stored
         )
         try builder.build()
+        self.stored = stored
         self.schema = schema
         self.dialect = dialect
         entities = builder.mappings

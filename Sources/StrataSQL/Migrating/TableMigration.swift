@@ -52,16 +52,23 @@ package struct TableMigration: Sendable {
     ///
     /// - Parameters:
     ///   - name: The table's name.
+    ///   - piece: A condition for the rows of one piece, as rows of `t`; `nil` for all. Rows that the table has already are left out then.
     ///   - write: Returns the text of a value for a column.
     /// - Returns: The statement; `nil` for a table that starts empty.
-    package func fill(_ name: SQLName, _ write: (MigratedValue, SQLColumn) -> String) -> String? {
+    package func fill(
+        _ name: SQLName,
+        piece: String? = nil,
+        _ write: (MigratedValue, SQLColumn) -> String
+    ) -> String? {
         guard let source else { return nil }
         let filled = zip(destination.columns, values).filter { !$1.isNull }
         let own = [naming.key.description, naming.entity.description, naming.version.description]
         let names = own + filled.map { $0.0.name.description }
         let texts = [own[0], entityValue, own[2]] + filled.map { write($0.1, $0.0) }
-        return
+        let all =
             "INSERT INTO \(name) (\(names.joined(separator: ", "))) SELECT \(texts.joined(separator: ", ")) FROM \(source.name) AS t\(condition)"
+        guard let piece else { return all }
+        return "\(all)\(condition.isEmpty ? " WHERE" : " AND") \(piece) ON CONFLICT (\(naming.key)) DO NOTHING"
     }
 }
 
@@ -186,8 +193,14 @@ package struct JoinMigration: Sendable {
     let columns: (owner: SQLName, member: SQLName, order: SQLName?, inverseOrder: SQLName?)
 
     /// The statements that fill the table, which may still have another name.
-    package func fill(_ name: SQLName) -> [String] {
+    ///
+    /// - Parameters:
+    ///   - name: The table's name.
+    ///   - piece: A condition for the owners `o` of one piece of the pairs; `nil` for all.
+    /// - Returns: The statements, each of which leaves out pairs that the table has already.
+    package func fill(_ name: SQLName, piece: String? = nil) -> [String] {
         guard let pairs else { return [] }
+        let rows = piece.map { " AND \($0)" } ?? ""
         func statement(owner: String, member: String, order: String, inverseOrder: String) -> String {
             var names = [columns.owner, columns.member]
             var texts = [owner, member]
@@ -201,7 +214,7 @@ package struct JoinMigration: Sendable {
             }
             let list = names.map(\.description).joined(separator: ", ")
             return
-                "INSERT INTO \(name) (\(list)) SELECT \(texts.joined(separator: ", ")) FROM (\(pairs)) AS p WHERE o IS NOT NULL AND m IS NOT NULL ON CONFLICT DO NOTHING"
+                "INSERT INTO \(name) (\(list)) SELECT \(texts.joined(separator: ", ")) FROM (\(pairs)) AS p WHERE o IS NOT NULL AND m IS NOT NULL\(rows) ON CONFLICT DO NOTHING"
         }
         var statements = [statement(owner: "o", member: "m", order: "fo", inverseOrder: "fi")]
         if destination.isSymmetric {
