@@ -116,7 +116,9 @@ struct FormatParserTests {
         }
     }
 
-    @Test(arguments: ["a == ", "a == )", "== 1", "a == AND b == 1", "a + ", "a IN {1, }", "a == (1 + )", "a BETWEEN {1, ,}"])
+    @Test(arguments: [
+        "a == ", "a == )", "== 1", "a == AND b == 1", "a + ", "a IN {1, }", "a == (1 + )", "a BETWEEN {1, ,}",
+    ])
     func `an error says where an expression is missing`(_ text: String) {
         let error = expectThrows(PredicateFormatError.self) { try NSPredicate(validating: text, arguments: []) }
         expectEqual(error?.expected, "an expression", "\(text)")

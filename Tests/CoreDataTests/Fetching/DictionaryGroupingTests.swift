@@ -89,7 +89,8 @@ struct DictionaryGroupingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a value of all members of a collection may belong to an object that a path leads to`(_ kind: StoreKind) throws {
+    func `a value of all members of a collection may belong to an object that a path leads to`(_ kind: StoreKind) throws
+    {
         let guide = try VenueGuide(kind)
         let columns = [
             computed("count", "city.venues.@count", .integer64), computed("most", "city.venues.@max.price", .integer64),
