@@ -259,7 +259,7 @@ extension NSManagedObjectContext {
     /// before it is used.
     final func assertCurrentOrUnused(_ member: @autoclosure () -> String) {
         guard ConfinementScope.isChecked, !isInScope else { return }
-        guard getenv("MUT_USE") != nil || isInUse.load(ordering: .relaxed), !identityMap.isEmpty else { return }
+        guard isInUse.load(ordering: .relaxed), !identityMap.isEmpty else { return }
         reportViolation(member(), nil)
     }
 
