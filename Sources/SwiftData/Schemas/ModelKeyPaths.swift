@@ -52,7 +52,9 @@ enum ModelKeyPaths {
     }
 
     private static func isIdentifier<Model: PersistentModel>(_ keyPath: AnyKeyPath, of type: Model.Type) -> Bool {
-        keyPath == \Model.persistentModelID || keyPath == \Model.id
+        // Without its type this would be the key path of the protocol `Identifiable`, which no program writes.
+        let identifier: KeyPath<Model, PersistentIdentifier> = \.id
+        return keyPath == \Model.persistentModelID || keyPath == identifier
     }
 }
 
