@@ -187,4 +187,92 @@ struct FetchDescriptorTests {
         expectEqual(Array(identifiers), try context.fetchIdentifiers(descriptor))
         expectEqual((context.model(for: identifiers[3]) as? Sailor)?.name, "Dan")
     }
+
+    @Test func `a descriptor describes all objects, until it is told otherwise`() {
+        let plain = FetchDescriptor<Sailor>()
+        expect(plain.predicate == nil && plain.sortBy.isEmpty && plain.includePendingChanges)
+        expect(plain.fetchLimit == nil && plain.fetchOffset == nil)
+        expect(plain.propertiesToFetch.isEmpty && plain.relationshipKeyPathsForPrefetching.isEmpty)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `limit and offset count unsaved objects, changes and deletions`(_ place: Place) throws {
+        let context = try context(place)
+        let read = try context.fetch(FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)]))
+        context.insert(Sailor("Abe", badge: 9))
+        read[1].name = "Zoe"
+        context.delete(read[2])
+        var descriptor = FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)])
+        expectEqual(try context.fetch(descriptor).map(\.name), ["Abe", "Ada", "Dan", "Zoe"])
+        for (offset, limit, found) in [
+            (0, 2, ["Abe", "Ada"]), (1, 2, ["Ada", "Dan"]), (2, 5, ["Dan", "Zoe"]), (4, 1, []),
+        ] as [(Int, Int, [String])] {
+            descriptor.fetchOffset = offset
+            descriptor.fetchLimit = limit
+            expectEqual(try context.fetch(descriptor).map(\.name), found)
+            expectEqual(try context.fetchIdentifiers(descriptor).count, found.count)
+        }
+        descriptor.fetchOffset = 0
+        descriptor.fetchLimit = 2
+        descriptor.includePendingChanges = false
+        expectEqual(try context.fetchIdentifiers(descriptor), read.prefix(2).map(\.persistentModelID))
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a key path that is no stored property is refused by name`(_ place: Place) throws {
+        let context = try context(place)
+        var related = FetchDescriptor<Sailor>()
+        related.relationshipKeyPathsForPrefetching = [\.crew, \.shout]
+        var fetched = FetchDescriptor<Sailor>()
+        fetched.propertiesToFetch = [\.name, \.visits]
+        for descriptor in [related, fetched] {
+            let error = expectThrows(SwiftDataError.self) { _ = try context.fetch(descriptor) }
+            expectEqual(error, .unsupportedKeyPath)
+            expect(error?.description.contains("Sailor") == true, "\(error?.description ?? "")")
+        }
+        let error = expectThrows(SwiftDataError.self) { _ = try names(context, #Predicate { $0.visits == 0 }) }
+        expectEqual(error, .unsupportedPredicate)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a fetch is sorted by optional values and enumerations, and not by parts of structures`(_ place: Place)
+        throws
+    {
+        let context = try context(place)
+        let sailors = try context.fetch(FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)]))
+        sailors[1].born = Date(timeIntervalSinceReferenceDate: 2)
+        sailors[2].born = Date(timeIntervalSinceReferenceDate: 1)
+        for isSaved in [false, true] {
+            if isSaved { try context.save() }
+            let born = FetchDescriptor<Sailor>(sortBy: [
+                SortDescriptor(\.born), SortDescriptor(\.badge, order: .reverse),
+            ])
+            expectEqual(try context.fetch(born).map(\.name), ["Dan", "Ada", "Cid", "Bea"])
+        }
+        let city = FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.spot?.city), SortDescriptor(\.badge)])
+        expectEqual(
+            expectThrows(SwiftDataError.self) { _ = try context.fetch(city) },
+            SwiftDataError.unsupportedSortDescriptor
+        )
+        let levels = ModelContext(try place.container(Schema([Levelled.self])))
+        for (level, isOn) in [(Level.high, true), (.low, false), (.middle, true)] {
+            levels.insert(Levelled(level, isOn))
+        }
+        try levels.save()
+        let byLevel = FetchDescriptor<Levelled>(sortBy: [SortDescriptor(\.level)])
+        expectEqual(try levels.fetch(byLevel).map(\.level), [.low, .middle, .high])
+    }
+}
+
+/// An enumeration with an order.
+enum Level: Int, Codable, Comparable {
+    case low = 1, middle, high
+    static func < (lhs: Level, rhs: Level) -> Bool { lhs.rawValue < rhs.rawValue }
+}
+
+@Model final class Levelled {
+    var level: Level
+    var isOn: Bool
+
+    init(_ level: Level, _ isOn: Bool) { (self.level, self.isOn) = (level, isOn) }
 }

@@ -84,14 +84,21 @@ public struct FetchDescriptor<T: PersistentModel>: Equatable, @unchecked Sendabl
         if let fetchOffset { request.fetchOffset = fetchOffset }
         request.includesSubentities = includesSubclasses
         request.includesPendingChanges = includePendingChanges
-        request.relationshipKeyPathsForPrefetching = try relationshipKeyPathsForPrefetching.map { keyPath in
+        request.relationshipKeyPathsForPrefetching = try Self.names(relationshipKeyPathsForPrefetching)
+        // All attributes are read at once, so the names are only checked.
+        _ = try Self.names(propertiesToFetch)
+        return request
+    }
+
+    /// The names of key paths, all of which must be stored properties.
+    private static func names(_ keyPaths: [PartialKeyPath<T>]) throws -> [String] {
+        try keyPaths.map { keyPath in
             do {
                 return try (keyPath as AnyKeyPath).predicateName()
             } catch {
                 throw SwiftDataError(.unsupportedKeyPath, "\(error)")
             }
         }
-        return request
     }
 }
 
