@@ -247,7 +247,10 @@ struct PublicNameTests {
         let groups: [ModelConfiguration.GroupContainer] = [.automatic, .none, .identifier("a")]
         let clouds: [ModelConfiguration.CloudKitDatabase] = [.automatic, .none, .private("a")]
         expectEqual(groups.count, clouds.count)
-        for key: ModelContext.NotificationKey in [.queryGeneration, .invalidatedAllIdentifiers, .historyTokens] {
+        for key: ModelContext.NotificationKey in [
+            .queryGeneration, .invalidatedAllIdentifiers, .historyTokens, .insertedIdentifiers, .updatedIdentifiers,
+            .deletedIdentifiers,
+        ] {
             expectEqual(ModelContext.NotificationKey(rawValue: key.rawValue), key)
         }
     }
@@ -266,5 +269,126 @@ struct PublicNameTests {
         let context = try context("Ada")
         (context.container as any DataDeleting).deleteAllData()
         expectEqual(try ModelContext(context.container).fetchCount(FetchDescriptor<Sailor>()), 0)
+    }
+
+    @Test func `a version has three numbers, an order and a coded form`() throws {
+        let versions = [(1, 10, 0), (1, 2, 3), (2, 0, 0), (1, 2, 4)].map { Schema.Version($0, $1, $2) }
+        let numbers = versions.sorted().map { [$0.major, $0.minor, $0.patch] }
+        expectEqual(numbers, [[1, 2, 3], [1, 2, 4], [1, 10, 0], [2, 0, 0]])
+        let coded = try JSONDecoder().decode([Schema.Version].self, from: JSONEncoder().encode(versions))
+        expect(coded == versions && Set(coded).count == 4 && versions[1] != versions[3])
+    }
+
+    @Test func `parts of schemas and configurations are compared`() {
+        func configuration(_ name: String, allowsSave: Bool = true) -> ModelConfiguration {
+            ModelConfiguration(
+                name,
+                allowsSave: allowsSave,
+                groupContainer: .identifier("g"),
+                cloudKitDatabase: .private("p")
+            )
+        }
+        let made = configuration("a")
+        expect(made.groupContainer == .identifier("g") && made.groupContainer != .none)
+        expect(made.cloudKitDatabase == .private("p") && made.cloudKitDatabase != .automatic)
+        expect(made == configuration("a") && made != configuration("b"))
+        expect(made != configuration("a", allowsSave: false))
+        expectEqual(Set([made, configuration("a"), configuration("b")]).count, 2)
+        func relationship(_ rule: Schema.Relationship.DeleteRule) -> Schema.Relationship {
+            Schema.Relationship(.unique, deleteRule: rule)
+        }
+        expect(relationship(.cascade) == relationship(.cascade) && relationship(.cascade) != relationship(.deny))
+        expect(Schema.Relationship.Option.unique == .unique)
+        expect(Schema.Attribute.Option.unique == .unique && Schema.Attribute.Option.unique != .ephemeral)
+        expect(Schema.Index<Sailor>([\.name]) == Schema.Index<Sailor>([\.name]))
+        expect(Schema.Index<Sailor>([\.name]) != Schema.Index<Sailor>([\.badge]))
+        expect(Schema.Unique<Sailor>([\.name]) != Schema.Unique<Sailor>([\.name], [\.badge]))
+        func composite(_ name: String) -> Schema.CompositeAttribute {
+            Schema.CompositeAttribute(name: name, valueType: Spot.self)
+        }
+        expect(composite("a") == composite("a") && composite("a") != composite("b"))
+        expect(SwiftDataError.unknownSchema == .unknownSchema && SwiftDataError.unknownSchema != .backwardMigration)
+    }
+
+    @Test func `each change of a history has an identifier`() throws {
+        let context = try context("Ada", "Bea")
+        let sailors = try context.fetch(FetchDescriptor<Sailor>(sortBy: [SortDescriptor(\.name)]))
+        sailors[0].name = "Cid"
+        context.delete(sailors[1])
+        try context.save()
+        let history = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>())
+        var identifiers: [Int64] = []
+        for change in history.flatMap(\.changes) {
+            switch change {
+            case .insert(let insert as DefaultHistoryInsert<Sailor>): identifiers.append(insert.changeIdentifier)
+            case .update(let update as DefaultHistoryUpdate<Sailor>): identifiers.append(update.changeIdentifier)
+            case .delete(let delete as DefaultHistoryDelete<Sailor>): identifiers.append(delete.changeIdentifier)
+            default: continue
+            }
+        }
+        expectEqual(Set(identifiers).count, 4)
+        expectEqual(identifiers.count, 4)
+        let tokens = history.map(\.token)
+        expect(tokens[0] == tokens[0] && tokens[0] != tokens[1] && tokens[0] < tokens[1])
+        expectEqual(Set(tokens + tokens).count, tokens.count)
+    }
+
+    @Test func `a store of the library answers the requests of custom stores`() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "swiftdata-\(UUID().uuidString)/a.store"
+        )
+        let schema = Schema([Craft.self, Ship.self, Ferry.self])
+        let store = try DefaultStore(ModelConfiguration(schema: schema, url: file))
+        expect(DefaultStore.historyType == DefaultHistoryTransaction.self)
+        let editor = EditingState(id: UUID(), author: "Ada")
+        store.initializeState(for: editor)
+        var related: [PersistentIdentifier: any BackingData] = [:]
+        let crafts: [Craft] = [Craft(name: "Raft"), Ship(name: "Ship"), Ferry(line: "a")]
+        let new = crafts.map { DefaultSnapshot(from: $0.persistentBackingData, relatedBackingDatas: &related) }
+        let saved: DataStoreSaveChangesResult<DefaultSnapshot> = try store.save(
+            DataStoreSaveChangesRequest(inserted: new, updated: [], deleted: [], editingState: editor)
+        )
+        expectEqual(saved.storeIdentifier, store.identifier)
+        expectEqual(Set(saved.remappedIdentifiers.keys), Set(crafts.map(\.persistentModelID)))
+        expect(saved.remappedIdentifiers.values.allSatisfy { !$0.isTemporary } && saved.snapshotsToReregister.isEmpty)
+        expect((saved.historyToken as? DefaultHistoryToken)?.tokenValue?[store.identifier] != nil)
+
+        func request(_ predicate: Predicate<Craft>? = nil) -> DataStoreFetchRequest<Craft> {
+            DataStoreFetchRequest(
+                editingState: editor,
+                descriptor: FetchDescriptor(predicate: predicate, sortBy: [SortDescriptor(\.name)])
+            )
+        }
+        let found: DataStoreFetchResult<Craft, DefaultSnapshot> = try store.fetch(request())
+        let order = [crafts[2], crafts[0], crafts[1]].map { saved.remappedIdentifiers[$0.persistentModelID] }
+        expectEqual(found.fetchedSnapshots.map(\.persistentIdentifier), order)
+        expect(found.relatedSnapshots.isEmpty && found.descriptor == request().descriptor)
+        expectEqual(try store.fetchIdentifiers(request()), order)
+        expectEqual(try store.fetchCount(request(#Predicate { $0.name == "SHIP" })), 1)
+        let ids = order.compactMap(\.self)
+        expectEqual(Set(try store.cachedSnapshots(for: ids, editingState: editor).keys), Set(ids))
+
+        func delete(_ type: any PersistentModel.Type, subclasses: Bool) throws {
+            func delete<Model: PersistentModel>(_: Model.Type) throws {
+                let request = DataStoreBatchDeleteRequest<Model>(
+                    editingState: editor,
+                    predicate: nil,
+                    includeSubclasses: subclasses
+                )
+                expectEqual(request.includeSubclasses, subclasses)
+                try store.delete(request)
+            }
+            try delete(type)
+        }
+        try delete(Ship.self, subclasses: false)
+        expectEqual(try store.fetchIdentifiers(request()), [order[0], order[1]])
+        try delete(Craft.self, subclasses: true)
+        expect(try store.fetch(request()).fetchedSnapshots.isEmpty)
+        expectEqual(
+            try store.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).map(\.author),
+            ["Ada", "Ada", "Ada"]
+        )
+        expect(DataStoreSnapshotCodingKey.modeledProperty("a").intValue == nil)
+        store.invalidateState(for: editor)
     }
 }
