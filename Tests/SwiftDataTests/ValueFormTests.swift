@@ -37,6 +37,26 @@ struct Renamed: Codable, Equatable {
     init() {}
 }
 
+/// A class that is no model, and a structure that holds objects of it.
+final class Badge: Codable, Equatable {
+    var text: String
+    init(_ text: String) { self.text = text }
+    static func == (left: Badge, right: Badge) -> Bool { left.text == right.text }
+}
+struct Jacket: Codable, Equatable {
+    var size: Int
+    var badge: Badge
+    var spares: [Badge]
+    var lost: Badge?
+}
+@Model final class Uniform {
+    var jacket: Jacket
+    var spare: Jacket?
+    var badge: Badge
+
+    init(_ jacket: Jacket, badge: Badge) { (self.jacket, self.badge) = (jacket, badge) }
+}
+
 /// A class with values of these types, and with names that SQL and classes use as well.
 @Model final class Goods {
     var name: String
@@ -173,5 +193,24 @@ struct ValueFormTests {
         let read = try ModelContext(context.container).fetch(FetchDescriptor<Board>(sortBy: [SortDescriptor(\.letter)]))
         expectEqual(read.map { $0.goods.map(\.name) }, [["b"], ["a"]])
         expectEqual(read[0].goods[0].contents.map(\.name), ["inner"])
+    }
+
+    @Test(arguments: Place.allCases)
+    func `objects of a class that is no model are values, inside of a structure as well`(_ place: Place) throws {
+        let container = try place.container(Schema([Uniform.self]))
+        let context = ModelContext(container)
+        let jacket = Jacket(size: 4, badge: Badge("a"), spares: [Badge("b"), Badge("c")], lost: nil)
+        let uniform = Uniform(jacket, badge: Badge("d"))
+        context.insert(uniform)
+        try context.save()
+        let other = ModelContext(container)
+        let read = try require(
+            try other.fetch(FetchDescriptor<Uniform>(predicate: #Predicate { $0.jacket.size == 4 })).first
+        )
+        expect(read.jacket == jacket && read.spare == nil && read.badge == Badge("d"))
+        read.spare = Jacket(size: 5, badge: Badge("e"), spares: [], lost: Badge("f"))
+        read.badge = Badge("g")
+        try other.save()
+        expect(uniform.spare == read.spare && uniform.badge.text == "g" && uniform.jacket == jacket)
     }
 }
