@@ -142,6 +142,65 @@ struct ConfigurationTests {
         expect(!FileManager.default.fileExists(atPath: file("missing").path))
     }
 
+    @Test func `each container in memory has its own data, and they end with it`() throws {
+        func container() throws -> ModelContainer {
+            try ModelContainer(for: Note.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+        }
+        let containers = try (0..<3).map { _ in try container() }
+        for (index, container) in containers.enumerated() {
+            let context = ModelContext(container)
+            for number in 0...index { context.insert(Note("\(number)")) }
+            try context.save()
+        }
+        let counts = try containers.map { try ModelContext($0).fetchCount(FetchDescriptor<Note>()) }
+        expectEqual(counts, [1, 2, 3])
+        expectEqual(Set(containers.map { $0.storeIdentifier(forConfigurationNamed: "default") }).count, 3)
+        expectEqual(try ModelContext(try container()).fetchCount(FetchDescriptor<Note>()), 0)
+    }
+
+    @Test func `a container without a configuration keeps a file in a folder that it makes`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            let data = FileManager.default.temporaryDirectory.appendingPathComponent(
+                "swiftdata-\(UUID().uuidString)/a/b"
+            )
+            setenv("XDG_DATA_HOME", data.path, 1)
+            for count in 1...2 {
+                let context = ModelContext(try ModelContainer(for: Note.self))
+                context.insert(Note("\(count)"))
+                try context.save()
+                try #require(try context.fetchCount(FetchDescriptor<Note>()) == count)
+            }
+            let file = ModelConfiguration().url
+            try #require(file.path.hasPrefix(data.path) && FileManager.default.fileExists(atPath: file.path))
+            let named = try ModelContainer(for: Note.self, configurations: ModelConfiguration("Other"))
+            try #require(try ModelContext(named).fetchCount(FetchDescriptor<Note>()) == 0)
+            let folder = file.deletingLastPathComponent()
+            let stores = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+                $0.hasSuffix(".store")
+            }
+            try #require(stores.sorted() == ["Other.store", "default.store"])
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        expect(text.isEmpty, "\(text)")
+    }
+
+    @Test func `a new object evaluates initial values again, and the schema has done it once`() throws {
+        let container = try ModelContainer(
+            for: DishLabel.self,
+            configurations: ModelConfiguration(isStoredInMemoryOnly: true)
+        )
+        let labels = (0..<3).map { DishLabel(name: "\($0)") }
+        expectEqual(Set(labels.map(\.id)).count, 3)
+        let id = try require(container.schema.entitiesByName["DishLabel"]?.attributesByName["id"])
+        let value = try require(id.defaultValue as? UUID)
+        expect(!labels.map(\.id).contains(value) && id.defaultValue as? UUID == value)
+        let context = ModelContext(container)
+        for label in labels { context.insert(label) }
+        try context.save()
+        let read = try ModelContext(container).fetch(FetchDescriptor<DishLabel>(sortBy: [SortDescriptor(\.name)]))
+        expectEqual(read.map(\.id), labels.map(\.id))
+    }
+
     private func expectThrows(_ body: () throws -> Void) {
         do {
             try body()

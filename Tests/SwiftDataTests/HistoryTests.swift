@@ -47,6 +47,35 @@ struct ModelHistoryTests {
         expectEqual(try context.fetchHistory(newest).map(\.id), [all[2].id])
     }
 
+    @Test(arguments: Place.ownCases)
+    func `a transaction tells its store, its time and its process, and is found by them`(_ place: Place) throws {
+        let container = try place.container()
+        let context = ModelContext(container)
+        let begin = Date.now
+        for badge in 0..<3 {
+            context.author = badge == 1 ? "import" : nil
+            context.insert(Sailor("Ada", badge: badge))
+            try context.save()
+        }
+        typealias Descriptor = HistoryDescriptor<DefaultHistoryTransaction>
+        let all = try context.fetchHistory(Descriptor())
+        let store = try require(container.storeIdentifier(forConfigurationNamed: "default"))
+        expectEqual(Set(all.map(\.storeIdentifier)), [store])
+        expect(all.allSatisfy { $0.timestamp >= begin.addingTimeInterval(-1) && $0.timestamp <= Date.now })
+        expect(all.allSatisfy { !$0.processIdentifier.isEmpty })
+        expectEqual(all.map(\.transactionIdentifier).sorted(), all.map(\.transactionIdentifier))
+        expectEqual(all.map { $0.token.tokenValue }, all.map { [store: $0.transactionIdentifier] })
+        let (time, first, last, author) = (all[1].timestamp, all[0].token, all[2].token, "import")
+        expectEqual(
+            try context.fetchHistory(Descriptor(predicate: #Predicate { $0.timestamp >= time })).map(\.id),
+            all.filter { $0.timestamp >= time }.map(\.id)
+        )
+        let between = Descriptor(predicate: #Predicate { $0.token > first && $0.token < last && $0.author == author })
+        expectEqual(try context.fetchHistory(between), [all[1]])
+        let never = Date.distantFuture
+        expect(try context.fetchHistory(Descriptor(predicate: #Predicate { $0.timestamp > never })).isEmpty)
+    }
+
     @Test func `only the oldest transactions can be removed`() throws {
         let context = ModelContext(try Place.file.container())
         for badge in 0..<3 {

@@ -75,4 +75,13 @@ struct SchemaTests {
         expect(crew.maxCount == 1 && crew.isOptional && crew.inverseRelationship?.name == "sailors")
         expectEqual(sailor.attributesByName["years"]?.defaultValue as? Int, 3)
     }
+
+    @Test func `a composite with an initial value has an empty default, and one without has none`() throws {
+        let attributes = try require(Schema([Parcel.self]).model.entitiesByName["Parcel"]?.attributesByName)
+        expectEqual((attributes["size"]?.defaultValue as? [String: Any])?.count, 0)
+        expect(attributes["spareSize"]?.defaultValue == nil)
+        let sailor = try require(Schema([Sailor.self]).model.entitiesByName["Sailor"]?.attributesByName)
+        for name in ["rank", "mood"] { expectEqual((sailor[name]?.defaultValue as? [String: Any])?.count, 0) }
+        expect(sailor["spot"]?.defaultValue == nil)
+    }
 }
