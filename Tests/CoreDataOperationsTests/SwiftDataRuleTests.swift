@@ -72,14 +72,7 @@ struct SwiftDataRuleTests {
         expectEqual(try problems(code), [])
     }
 
-    @Test
-    func `a transient property needs a value, and an attribute of a wrapper or a name that is taken do not compile`()
-        throws
-    {
-        try refuses(
-            "import SwiftData\n@Model final class A { @Transient var a: Int; init() { a = 1 } }",
-            "without initializing all stored properties"
-        )
+    @Test func `an attribute of a wrapper, and a name that is taken, do not compile`() throws {
         try refuses(
             "import SwiftData\n@Model final class A { var a = 1; var _a = 2; init() {} }",
             "invalid redeclaration of '_a'"

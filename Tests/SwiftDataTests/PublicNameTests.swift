@@ -21,6 +21,12 @@ private actor Clerk: ModelActor {
     }
 }
 
+/// A class at the end of a line of three.
+@Model final class Barge: Ship {
+    var load = 1
+    init(to place: String) { super.init(name: "Barge \(place)") }
+}
+
 /// A class whose accessors are asked for by hand.
 @Model final class Label {
     @_PersistedProperty var text: String
@@ -337,13 +343,13 @@ struct PublicNameTests {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(
             "swiftdata-\(UUID().uuidString)/a.store"
         )
-        let schema = Schema([Craft.self, Ship.self, Ferry.self])
+        let schema = Schema([Craft.self, Ship.self, Barge.self])
         let store = try DefaultStore(ModelConfiguration(schema: schema, url: file))
         expect(DefaultStore.historyType == DefaultHistoryTransaction.self)
         let editor = EditingState(id: UUID(), author: "Ada")
         store.initializeState(for: editor)
         var related: [PersistentIdentifier: any BackingData] = [:]
-        let crafts: [Craft] = [Craft(name: "Raft"), Ship(name: "Ship"), Ferry(line: "a")]
+        let crafts: [Craft] = [Craft(name: "Raft"), Ship(name: "Ship"), Barge(to: "Porto")]
         let new = crafts.map { DefaultSnapshot(from: $0.persistentBackingData, relatedBackingDatas: &related) }
         let saved: DataStoreSaveChangesResult<DefaultSnapshot> = try store.save(
             DataStoreSaveChangesRequest(inserted: new, updated: [], deleted: [], editingState: editor)
