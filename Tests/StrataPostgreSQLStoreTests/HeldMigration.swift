@@ -4,6 +4,7 @@ import Expectations
 import Foundation
 import TestSupport
 
+@testable import CoreDataEssentials
 @testable import CoreDataMigration
 
 /// Migrates a store of cities to the second version on a thread of its own, which stops before a piece until it is told to go on.
@@ -13,28 +14,37 @@ final class HeldMigration: Sendable {
     private let isCancelled = Shared(false)
     private let errand: Errand<Void>
 
-    init(_ url: URL) throws {
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - timeout: How many seconds the migration waits for others, and for the server.
+    /// - Throws: An error if it does not begin.
+    init(_ url: URL, timeout: Double = 60) throws {
         let (isHeld, mayGoOn, isCancelled) = (isHeld, mayGoOn, isCancelled)
         errand = Errand {
             let progress = Progress(totalUnitCount: 1)
             progress.becomeCurrent(withPendingUnitCount: 1)
             defer { progress.resignCurrent() }
-            var wasHeld = false
-            try StoreMigration.run(
-                at: url,
-                type: .postgreSQL,
-                from: PortableCities.model(1),
-                to: PortableCities.model(2),
-                by: nil,
-                mayDropValues: true,
-                report: { fraction in
-                    guard fraction > 0.1, !wasHeld else { return }
-                    wasHeld = true
-                    isHeld.signal()
-                    mayGoOn.wait()
-                    if isCancelled.current { progress.cancel() }
-                }
+            let model = PortableCities.model(2)
+            try model.tryFreeze()
+            let type = NSPersistentStore.StoreType.postgreSQL
+            var migration = AutomaticMigration(
+                of: StoreToMigrate(
+                    model: model,
+                    configuration: nil,
+                    type: type.rawValue,
+                    url: url,
+                    options: PortableCities.migrating.merging([NSPersistentStoreTimeoutOption: timeout]) { $1 }
+                )
             )
+            var wasHeld = false
+            migration.report = { fraction in
+                guard fraction > 0.1, !wasHeld else { return }
+                wasHeld = true
+                isHeld.signal()
+                mayGoOn.wait()
+                if isCancelled.current { progress.cancel() }
+            }
+            try migration.run(NSPersistentStoreCoordinator.metadataForPersistentStore(type: type, at: url))
         }
         try require(isHeld.wait(timeout: .now() + 300) == .success)
     }

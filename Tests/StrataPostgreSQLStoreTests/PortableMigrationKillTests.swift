@@ -133,7 +133,7 @@ struct PortableMigrationKillTests {
         let old = try store.open(1)
         defer { TrialTests.close(old) }
         let cut = try CutProxy(to: proxy.url)
-        let held = try HeldMigration(cut.url)
+        let held = try HeldMigration(cut.url, timeout: 0.5)
         cut.close()
         let save = Errand {
             try TrialTests.perform(old) { context in
@@ -157,7 +157,7 @@ struct PortableMigrationKillTests {
         let store = PortableCities(url: proxy.url)
         try store.fill()
         let cut = try CutProxy(to: proxy.url)
-        let held = try HeldMigration(cut.url)
+        let held = try HeldMigration(cut.url, timeout: 0.5)
         cut.close()
         expectThrows((any Error).self) { try held.finish() }
         try expect(store.tables().count > PortableCities.tables(1, number: 0).count)
