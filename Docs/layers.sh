@@ -145,9 +145,10 @@ case "$1" in
             done < "$scratch/imports"
         done < "$scratch/paths"
         # What comments show is for programs of users, and so are the examples and the client. The scheduler decides who gets a
-        # `Locked`, so it cannot use one.
+        # `Locked`, so it and its
+        # cells cannot use one.
         if grep -rnE --include='*.swift' '\bMutex[<(]' Sources Tests StressTests/stress |
-            grep -vE '^(Sources/Examples/|Tests/Client/|Sources/StrataLocks/Schedule(Run)?\.swift:)|^[^:]+:[0-9]+: *//' >&2; then
+            grep -vE '^(Sources/Examples/|Tests/Client/|Sources/StrataLocks/(Schedule(Run)?|AtomicCell)\.swift:)|^[^:]+:[0-9]+: *//' >&2; then
             echo "Use \`Locked\` of StrataLocks, which says why, in place of the standard library's mutex." >&2
             isWrong=1
         fi
