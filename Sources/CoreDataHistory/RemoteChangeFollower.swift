@@ -85,7 +85,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
 
     /// Stops following.
     ///
-    /// Changes that wait on the queues of contexts are still merged. Calling it again does nothing.
+    /// Changes that wait on the queues of contexts are still merged. What others commit after this call is not. Calling it
+    /// again does nothing.
     public func stop() {
         let wasStopped = state.withLock { state in
             defer { state.isStopped = true }
@@ -188,6 +189,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             query.until = end?.number
             query.limit = WorkSize.followedPortion
             let records = try store.history(query)
+            // A run that had begun before `stop()` may have read what was committed after it.
+            guard !state.withLock({ $0.isStopped }) else { return }
             passOn(records, of: store, entry: entry, coordinator: coordinator)
             if let last = records.last?.transaction {
                 if last.number - start.number != Int64(records.count) {
