@@ -338,7 +338,12 @@ final class Shipper {
             former.append(Former(object: context))
             context = ModelContext(container)
         }
-        let alive = former.compactMap(\.object).count
+        // A merge on the queue of the context may hold an object for a moment.
+        var alive = former.compactMap(\.object).count
+        for _ in 0..<1_000 where alive > 0 {
+            usleep(5_000)
+            alive = former.compactMap(\.object).count
+        }
         if alive > 0 { find("\(alive) of \(former.count) objects are still alive") }
         worker.tally.count("renewals")
         try begin()
