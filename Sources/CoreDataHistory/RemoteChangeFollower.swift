@@ -85,8 +85,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
 
     /// Stops following.
     ///
-    /// Changes that wait on the queues of contexts are still merged. What others commit after this call is not. Calling it
-    /// again does nothing.
+    /// Changes that wait on the queues of contexts are still merged. Changes that are committed after this call are not.
+    /// Calling it again does nothing.
     public func stop() {
         let wasStopped = state.withLock { state in
             defer { state.isStopped = true }
@@ -120,6 +120,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             }
         }
     }
+
+    private var isStopped: Bool { state.withLock { $0.isStopped } }
 
     private var contexts: [NSManagedObjectContext] {
         chosen?.compactMap(\.context) ?? coordinator?.followingContexts ?? []
@@ -157,7 +159,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     ///
     /// Called on the follower's queue.
     private func follow() throws {
-        guard let coordinator, !state.withLock({ $0.isStopped }) else { return }
+        guard let coordinator, !isStopped else { return }
         for (store, entry) in HistoryStores.ofAll(coordinator.openStores) {
             let name = entry.store.identifier ?? ""
             do {
@@ -190,7 +192,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             query.limit = WorkSize.followedPortion
             let records = try store.history(query)
             // A run that had begun before `stop()` may have read what was committed after it.
-            guard !state.withLock({ $0.isStopped }) else { return }
+            guard !isStopped else { return }
             passOn(records, of: store, entry: entry, coordinator: coordinator)
             if let last = records.last?.transaction {
                 if last.number - start.number != Int64(records.count) {
@@ -269,6 +271,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         let setBacks = store.historySetBacks
         // The place is read first: everything that is written after this is read as new.
         let place = try store.lastHistoryPlace()
+        guard !isStopped else { return }
         // In an older copy, other writers give their transactions numbers that this coordinator's transactions had.
         store.forgetOwnTransactions()
         mergeUnknownChanges(of: entry, coordinator: coordinator)

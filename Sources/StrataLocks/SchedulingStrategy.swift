@@ -15,7 +15,7 @@ package struct SchedulingStrategy: Sendable {
         /// The thread with the highest priority. A thread that reaches a place of one of a few shared objects may fall behind
         /// all others.
         ///
-        /// Which objects these are follows from the seed. So a short window at one mutex is found even if the run has
+        /// The seed decides which objects these are. So a short window at one mutex is found even if the run has
         /// thousands of steps elsewhere.
         case focus
         /// Each thread goes on until it waits, but at some steps another one takes over: the number of the step, and the

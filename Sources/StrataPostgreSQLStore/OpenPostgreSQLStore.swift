@@ -188,7 +188,7 @@ final class OpenPostgreSQLStore: Sendable {
                     let found = try StoreMetadata.read(connection, place)
                     try requireSame(found)
                     guard found?.generations.pending != nil else { return true }
-                    // Whoever only reads may go on: the tables that count do not change any more.
+                    // Transactions that only read may go on: the tables that count do not change any more.
                     if !connection.onlyReads { throw MigrationUnderWay.error(place) }
                     return false
                 }

@@ -78,7 +78,7 @@ extension PostgreSQLEngine {
             }
             let left = try StoreRemoval(of: metadata, at: target, on: connection).drop()
             try connection.commit()
-            // Killed migrations may have left schemas of their own.
+            // Killed migrations may have left other schemas.
             for number in metadata.generations.schemas {
                 _ = try? destroy(at: PortableReplacement.url(beside: url, target, number), timeout: timeout)
             }

@@ -130,7 +130,7 @@ final class Shared<Value: Sendable>: Sendable {
 enum Box {
     static let model = makeModel()
 
-    /// A model of its own, which nothing has used yet.
+    /// A separate model, which nothing has used yet.
     static func makeModel() -> NSManagedObjectModel {
         func attribute(_ name: String, _ type: NSAttributeType, _ value: Any) -> NSAttributeDescription {
             let attribute = NSAttributeDescription()

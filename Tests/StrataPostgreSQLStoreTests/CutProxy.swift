@@ -51,53 +51,22 @@ final class CutProxy: Sendable {
                 for socket in [client, other] { shutdown(socket, Int32(SHUT_RDWR)) }
             }
             Thread.detachNewThread {
-                var buffer = [UInt8](repeating: 0, count: 65_536)
-                while true {
-                    let count = recv(other, &buffer, buffer.count, 0)
-                    guard count > 0, Self.send(buffer[..<count], to: client) else { break }
-                }
+                UnixSocket.relay(from: other, to: client)
                 for socket in [client, other] { shutdown(socket, Int32(SHUT_RDWR)) }
             }
         }
     }
 
     private func passStatements(from client: Int32, to server: Int32) {
-        guard let first = Self.receive(4, from: client), let start = Self.receive(Self.length(first) - 4, from: client),
-            Self.send((first + start)[...], to: server)
-        else { return }
-        while let head = Self.receive(5, from: client),
-            let body = Self.receive(Self.length(head.dropFirst()) - 4, from: client)
-        {
-            let isStatement = head[0] == UInt8(ascii: "Q") || head[0] == UInt8(ascii: "P")
+        guard let start = ClientMessage.start(from: client), UnixSocket.send(start, to: server) else { return }
+        while let message = ClientMessage(from: client) {
+            let isStatement = message.type == UInt8(ascii: "Q") || message.type == UInt8(ascii: "P")
             let number = count.withLock { count in
                 if isStatement { count += 1 }
                 return count
             }
             if number > limit { return close() }
-            guard Self.send((head + body)[...], to: server) else { return }
+            guard UnixSocket.send(message.bytes, to: server) else { return }
         }
-    }
-
-    private static func length(_ bytes: some Sequence<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
-
-    private static func receive(_ count: Int, from socket: Int32) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var done = 0
-        while done < count {
-            let part = bytes.withUnsafeMutableBytes { recv(socket, $0.baseAddress! + done, count - done, 0) }
-            guard part > 0 else { return nil }
-            done += part
-        }
-        return bytes
-    }
-
-    private static func send(_ bytes: ArraySlice<UInt8>, to socket: Int32) -> Bool {
-        var rest = bytes
-        while !rest.isEmpty {
-            let done = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            guard done > 0 else { return false }
-            rest = rest.dropFirst(done)
-        }
-        return true
     }
 }

@@ -123,11 +123,7 @@ final class ShardingProxy: Sendable {
                 end(client, other, shared)
             }
             Thread.detachNewThread { [self] in
-                var buffer = [UInt8](repeating: 0, count: 65_536)
-                while true {
-                    let count = recv(other, &buffer, buffer.count, 0)
-                    guard count > 0, Self.send(buffer[..<count], to: client) else { break }
-                }
+                UnixSocket.relay(from: other, to: client)
                 end(client, other, shared)
             }
         }
@@ -156,36 +152,10 @@ final class ShardingProxy: Sendable {
     /// Passes the messages of a client, the first of which has no type.
     private func passMessages(from client: Int32, to server: Int32) {
         var session = Session()
-        guard let first = Self.receive(4, from: client), let start = Self.receive(Self.length(first) - 4, from: client),
-            Self.send((first + start)[...], to: server)
-        else { return }
+        guard let start = ClientMessage.start(from: client), UnixSocket.send(start, to: server) else { return }
         // A request to cancel is such a message alone.
-        while let head = Self.receive(5, from: client),
-            let body = Self.receive(Self.length(head.dropFirst()) - 4, from: client),
-            let message = rewritten(head[0], body, &session), Self.send(message[...], to: server)
+        while let message = ClientMessage(from: client),
+            let rewritten = rewritten(message.type, message.body, &session), UnixSocket.send(rewritten, to: server)
         {}
-    }
-
-    private static func length(_ bytes: some Sequence<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
-
-    private static func receive(_ count: Int, from socket: Int32) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var done = 0
-        while done < count {
-            let part = bytes.withUnsafeMutableBytes { recv(socket, $0.baseAddress! + done, count - done, 0) }
-            guard part > 0 else { return nil }
-            done += part
-        }
-        return bytes
-    }
-
-    private static func send(_ bytes: ArraySlice<UInt8>, to socket: Int32) -> Bool {
-        var rest = bytes
-        while !rest.isEmpty {
-            let done = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-            guard done > 0 else { return false }
-            rest = rest.dropFirst(done)
-        }
-        return true
     }
 }

@@ -12,6 +12,38 @@ enum UnixSocket {
         made { socket in withAddress(path) { connect(socket, $0, $1) == 0 } }
     }
 
+    /// Receives as many bytes; `nil` if the other side has gone.
+    static func receive(_ count: Int, from socket: Int32) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var done = 0
+        while done < count {
+            let part = bytes.withUnsafeMutableBytes { recv(socket, $0.baseAddress! + done, count - done, 0) }
+            guard part > 0 else { return nil }
+            done += part
+        }
+        return bytes
+    }
+
+    /// Sends bytes; false if the other side has gone.
+    static func send(_ bytes: [UInt8], to socket: Int32) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let done = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard done > 0 else { return false }
+            rest = rest.dropFirst(done)
+        }
+        return true
+    }
+
+    /// Passes on all bytes until one side has gone.
+    static func relay(from source: Int32, to target: Int32) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(source, &buffer, buffer.count, 0)
+            guard count > 0, send(Array(buffer[..<count]), to: target) else { return }
+        }
+    }
+
     private static func made(_ prepare: (Int32) -> Bool) -> Int32? {
         let new = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         if prepare(new) { return new }

@@ -35,7 +35,7 @@ package struct BackupHead: Codable, Sendable {
     package func metadataDictionary() throws -> [String: Any] { try storeMetadata().dictionary }
 
     func storeMetadata() throws -> StoreMetadata {
-        guard let values = PropertyListSerialization.dictionary(from: metadata), !uuid.isEmpty else {
+        guard let values = StoreMetadata.values(in: metadata), !uuid.isEmpty else {
             throw BackupFailure.damaged("its metadata cannot be read")
         }
         return StoreMetadata(dictionary: values, uuid: uuid)

@@ -11,7 +11,7 @@ import StrataSQL
 ///
 ///     the lease → announce → wait for writers → check the rows → make the tables → copy the rows → make the indexes → switch → drop the old tables
 ///
-/// From the announcement in the metadata on, nobody writes to the store, and everybody may read it. The switch is one transaction that changes rows only:
+/// From the announcement in the metadata on, no transaction writes to the store, and all may read it. The switch is one transaction that changes rows only:
 /// those of the history, and the row of the metadata, which names the new tables. Before it, nothing has changed for others. If the process dies, then
 /// another one that does the same migration continues, and any other one gives it up.
 ///
@@ -93,14 +93,15 @@ final class PortableMigration {
             try work.run(request)
         } catch {
             // If the connection is lost, then the next attempt goes on.
-            if !connection.isBroken, !(error is ShapeLease.Lost) {
-                if let number { try? PortableUpkeep.giveUp(number, on: connection, lease, target) }
-                try? PortableUpkeep.dropLeftovers(of: request.url, on: connection, lease, target)
-                lease.release()
-            }
+            guard !connection.isBroken, !(error is ShapeLease.Lost) else { throw error }
+            // A step fails if another process has taken this one for dead, and has migrated the store meanwhile.
+            if (try? lease.isHeld()) == false { throw ShapeLease.Lost() }
+            if let number { try? PortableUpkeep.giveUp(number, on: connection, lease, target) }
+            try? PortableUpkeep.dropLeftovers(of: request.url, on: connection, lease, target)
+            lease.release()
             throw error
         }
-        // The store is migrated, whatever becomes of the old tables. What is left is dropped when the store is opened the next time.
+        // The store is migrated, whatever becomes of the old tables. The rest is dropped when the store is opened the next time.
         try? PortableUpkeep.dropLeftovers(of: request.url, on: connection, lease, target)
         if !connection.isBroken { lease.release() }
         return true

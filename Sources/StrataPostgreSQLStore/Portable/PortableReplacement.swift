@@ -6,7 +6,7 @@ import StrataSQL
 
 /// A new store that is made beside a portable one, in a separate schema, and replaces it in steps each of which may be run again.
 ///
-/// Until then the old store can be read, and nobody may write to it, as during a ``PortableMigration``. At the end the rows of the new store are copied
+/// Until then the old store can be read, and no transaction may write to it, as during a ``PortableMigration``. At the end the rows of the new store are copied
 /// into new tables of the old one, and one transaction that changes rows makes these tables count.
 ///
 /// It is used by one thread.
@@ -105,7 +105,7 @@ package final class PortableReplacement {
                 try PortableUpkeep.change(on: connection, lease, target) { generations, _ in
                     generations.giveUp()
                     generations.last = number
-                    // Nobody else can continue it.
+                    // No other process can continue it.
                     generations.pending = .init(number: number, plan: Data(UUID().uuidString.utf8), names: [])
                     generations.schemas.append(number)
                 }

@@ -23,7 +23,7 @@ enum PortableStep {
         }
     }
 
-    /// Runs a statement that is a transaction of its own.
+    /// Runs a statement that is a separate transaction.
     static func statement(_ sql: String, on connection: Connection) throws {
         try repeating {
             // Behind a pooler, only a query is sent with the settings of the store.
@@ -40,7 +40,7 @@ enum PortableStep {
         }
     }
 
-    /// Runs `body` in a transaction during which nobody can take the lease over.
+    /// Runs `body` in a transaction during which no other process can take the lease over.
     ///
     /// - Parameters:
     ///   - connection: A connection without a transaction.

@@ -61,7 +61,7 @@ struct PortableTableSet {
         for table in mapping.tables {
             var start: Int64 = 1
             if let former = former(table) {
-                // Nobody saves rows with keys of a later block any more.
+                // No process saves rows with keys of a later block any more.
                 let last = try PortableStep.repeating { try connection.query("SELECT last_value FROM \(former)") }
                 start = (last.firstInt64 ?? 1) + Int64(PostgreSQLSchema.keyBlock)
             }
@@ -88,7 +88,7 @@ struct PortableTableSet {
         } ?? .min
     }
 
-    /// Runs `body` for each piece of some rows, in the order of their keys, in a transaction of its own.
+    /// Runs `body` for each piece of some rows, in the order of their keys, in a separate transaction.
     ///
     /// - Parameters:
     ///   - keys: A query for the keys, in the column `k`.

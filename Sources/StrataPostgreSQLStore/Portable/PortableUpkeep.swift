@@ -105,9 +105,9 @@ enum PortableUpkeep {
         }
     }
 
-    /// Drops the tables and sequences that do not count any more, each in a statement of its own.
+    /// Drops the tables and sequences that do not count any more, each in a separate statement.
     ///
-    /// What others still use, or depend on, stays until the next time.
+    /// A table that others still use, or depend on, stays until the next time.
     private static func dropTables(on connection: Connection, _ lease: ShapeLease, _ target: ConnectionTarget) throws {
         guard let metadata = try StoreMetadata.read(connection, target.place) else { return }
         let leftovers = metadata.generations.leftovers

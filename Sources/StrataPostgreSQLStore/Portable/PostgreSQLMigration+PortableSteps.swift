@@ -5,7 +5,7 @@ import StrataSQL
 extension PostgreSQLMigration {
     /// The steps of the migration of a portable store, planned without making them.
     ///
-    /// Nobody writes from the first one on, and everybody may read until the last one.
+    /// No transaction writes from the first one on, and all may read until the last one.
     func portableSteps() throws -> [MigrationStep] {
         let large = try largeTables()
         var steps: [MigrationStep] = []

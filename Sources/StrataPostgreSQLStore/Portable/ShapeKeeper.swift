@@ -12,7 +12,7 @@ final class ShapeKeeper: Sendable {
     /// How many seconds a renewal waits for the server.
     private static let patience = 5.0
 
-    /// Begins to renew a lease, on a connection of its own.
+    /// Begins to renew a lease, on a separate connection.
     init(_ holder: UUID, at target: ConnectionTarget) {
         let stop = stop
         let thread = Thread {

@@ -10,7 +10,7 @@ import StrataSQL
 struct StoreGenerations: Equatable, Sendable {
     /// A migration that was begun, and is not complete.
     ///
-    /// As long as there is one, nobody may write to the store.
+    /// As long as there is one, no transaction may write to the store.
     struct Pending: Equatable, Sendable {
         let number: Int
         /// A digest of all that the migration does.
@@ -37,19 +37,21 @@ struct StoreGenerations: Equatable, Sendable {
     init() {}
 
     /// Takes them from the metadata of a store.
-    init(in values: [String: Any]) {
-        guard let list = values[Self.key] as? [String: Any] else { return }
-        current = list["current"] as? Int ?? 0
-        last = max(list["last"] as? Int ?? 0, current)
-        leftovers = list["leftovers"] as? [String] ?? []
-        schemas = list["schemas"] as? [Int] ?? []
-        if let number = list["pending"] as? Int {
-            pending = Pending(
-                number: number,
-                plan: list["plan"] as? Data ?? Data(),
-                names: list["names"] as? [String] ?? []
-            )
-        }
+    ///
+    /// The result is `nil` if they cannot be read. Other tables would be taken for those that count.
+    init?(in values: [String: Any]) {
+        guard let noted = values[Self.key] else { return }
+        guard let list = noted as? [String: Any], let current = list["current"] as? Int,
+            let last = list["last"] as? Int, current >= 0, last >= current,
+            let leftovers = (list["leftovers"] ?? [String]()) as? [String],
+            let schemas = (list["schemas"] ?? [Int]()) as? [Int]
+        else { return nil }
+        (self.current, self.last, self.leftovers, self.schemas) = (current, last, leftovers, schemas)
+        guard list["pending"] != nil else { return }
+        guard let number = list["pending"] as? Int, number > current, let plan = list["plan"] as? Data,
+            let names = list["names"] as? [String]
+        else { return nil }
+        pending = Pending(number: number, plan: plan, names: names)
     }
 
     /// The form in which the metadata has them; `nil` if there is nothing to note.

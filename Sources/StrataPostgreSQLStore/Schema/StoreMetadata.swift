@@ -68,7 +68,8 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// The numbers of the tables of a portable store.
     var generations: StoreGenerations {
-        get { StoreGenerations(in: values) }
+        // ``values(in:)`` refuses others.
+        get { StoreGenerations(in: values) ?? StoreGenerations() }
         set { values[StoreGenerations.key] = newValue.propertyList }
     }
 
@@ -210,10 +211,18 @@ package struct StoreMetadata: @unchecked Sendable {
         }
         let uuid = result[0].string(1)
         guard !uuid.isEmpty,
-            let values = PropertyListSerialization.dictionary(from: result[0].data(2))
+            let values = Self.values(in: result[0].data(2))
         else { throw PostgreSQLBoundary.damaged(place, "its metadata cannot be read.") }
         self.init(dictionary: values, uuid: uuid)
         format = result[0].int64(0)
+    }
+
+    /// The property list in data; `nil` if it cannot be read, or if the numbers of the tables in it cannot.
+    static func values(in data: Data) -> [String: Any]? {
+        guard let values = PropertyListSerialization.dictionary(from: data), StoreGenerations(in: values) != nil else {
+            return nil
+        }
+        return values
     }
 
     /// Whether it belongs to the same store, with the same model.

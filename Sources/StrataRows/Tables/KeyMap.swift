@@ -41,7 +41,7 @@ public struct KeyMap<Value: BitwiseCopyable> {
     @inlinable
     static func emptyEntries(_ size: Int) -> [Entry] {
         Array(unsafeUninitializedCapacity: size + 1) { buffer, count in
-            // Trivial values may have any bytes as long as nobody reads them.
+            // Trivial values may have any bytes as long as they are not read.
             UnsafeMutableRawBufferPointer(buffer).initializeMemory(as: UInt8.self, repeating: 0)
             count = size + 1
         }

@@ -23,7 +23,9 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     private weak var current: ModelContext?
     /// The model objects that have taken over a row that has another model object, by their managed objects.
     @exclusivity(unchecked) private var twins: [ObjectIdentifier: [Twin]] = [:]
-    /// The entity and the class of the object that was asked for last; the model and the program keep both.
+    /// The entity and the record of the class of the object that was asked for last.
+    ///
+    /// The container keeps the entity, and a record lives as long as the process.
     @exclusivity(unchecked) private var lastRecord: (entity: ObjectIdentifier, record: Unmanaged<ModelRecord>)?
 
     init(_ container: ModelContainer) {

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Judges whether the writes and reads of one row look as if each had happened at one moment between its begin and end.
 ///
-/// Each write has a value of its own. So the rule of Gibbons and Korach decides: a value's zone is the time from the first
+/// Each write has a different value. So the rule of Gibbons and Korach decides: a value's zone is the time from the first
 /// end among its write and its reads to the last begin among them. If all of them overlap, then the zone is the time that
 /// they share. The history is linearizable if no read ends before its write begins, no two zones of the first kind overlap,
 /// and none of the second kind lies inside one of the first.
@@ -39,7 +39,7 @@ struct RegisterHistory {
         self.reads = reads
     }
 
-    /// What contradicts each order of the accesses; empty if there is an order.
+    /// The accesses that contradict each order; empty if there is an order.
     var contradictions: [String] {
         var found: [String] = []
         var clusters: [Int: [Access]] = [:]

@@ -15,7 +15,7 @@ enum DrawnCall: CaseIterable {
     case insert, insertWithID, insertByBatch, delete, deleteByBatch
     /// Asks for the ID of an object that another thread may be saving.
     case askID
-    /// What a context does with what it holds.
+    /// The calls of a context with the objects that it holds.
     case follow, unfollow, refresh, reset, undo, discard
     /// Old transactions are removed from the history.
     case purge

@@ -2,7 +2,7 @@ import CoreData
 import StrataLocks
 import Synchronization
 
-/// What the calls of a drawn program have done.
+/// The effects of the calls of a drawn program.
 final class DrawnLog: Sendable {
     let clock = RegisterHistory.Clock()
     let writes = Locked<[RegisterHistory.Access]>([])

@@ -243,6 +243,39 @@ struct FollowerTests {
         expectEqual(seen, 1)
     }
 
+    @Test func `a follower that is stopped while it reads merges nothing that is committed afterwards`() async throws {
+        let (stack, context) = try Stack.followedWithCity()
+        // Only SQLite has statements that a test can hold.
+        guard let engine = stack.coordinator.openStores.first?.rows as? SQLiteEngine else { return }
+        let other = try stack.elsewhere()
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        let (isReading, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let isHeld = AtomicCell(false)
+        try engine.openFile().pool.setTrace { event in
+            guard event.sql.contains("ATRANSACTION"), !isHeld.exchange(true, ordering: .relaxed) else { return }
+            isReading.signal()
+            mayGoOn.wait()
+        }
+        // The follower reads them in two portions, and is held at the end of the first one.
+        let count = WorkSize.followedPortion
+        try other.performAndWait {
+            for number in 0..<count {
+                other.makeCity("Trier", population: Int64(number))
+                try other.save()
+            }
+        }
+        let isRead = await withCheckedContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(returning: isReading.wait(timeout: .now() + 60) == .success) }
+        }
+        try require(isRead)
+        follower.stop()
+        try other.setPopulation(9)
+        mayGoOn.signal()
+        try await follower.catchUp()
+        let seen = try await context.perform { try context.city().population }
+        expectEqual(seen, 1)
+    }
+
     @Test func `following needs a history and remote changes`() throws {
         let stack = try Stack(.database)
         let error = expectThrows(CocoaError.self) { _ = try stack.coordinator.followRemoteChanges() }
