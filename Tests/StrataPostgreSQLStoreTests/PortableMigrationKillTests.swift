@@ -126,7 +126,7 @@ struct PortableMigrationKillTests {
         }
     }
 
-    @Test func `whoever has the store open writes again when the process that migrates has died`() throws {
+    @Test func `a program that has the store open writes again when the process that migrates has died`() throws {
         let proxy = try PortableProxy(every: 0)
         let store = PortableCities(url: proxy.url)
         try store.fill()

@@ -50,7 +50,40 @@ struct PortableMigrationTests {
 
     // MARK: - Others
 
-    @Test func `whoever has the old model reads during the migration, and saves when it was cancelled`() throws {
+    @Test(arguments: 0..<7)
+    func `a store whose metadata names its tables in a way that cannot be read is refused, and stays as it is`(
+        _ damage: Int
+    ) throws {
+        let proxy = try PortableProxy(every: 0)
+        let store = PortableCities(url: proxy.url)
+        try store.fill()
+        try store.migrate(to: 2)
+        let before = try store.contents(2)
+        let session = try proxy.session()
+        let metadata = try require(try StoreMetadata.read(session, "here"))
+        var damaged = metadata
+        var list = try require(metadata.values[StoreGenerations.key] as? [String: Any])
+        switch damage {
+        case 0: list["current"] = "1"
+        case 1: list["current"] = nil
+        case 2: list["last"] = 0
+        case 3: list["leftovers"] = "city"
+        case 4: list["pending"] = 2
+        case 5: list["schemas"] = ["2"]
+        default: list = [:]
+        }
+        damaged.values[StoreGenerations.key] = list
+        try session.query("UPDATE strata_store SET metadata = $1", [.bytea(try damaged.archived())])
+        for version in [1, 2] {
+            let error = expectThrows(CocoaError.self) { try store.use(version) { _ in } }
+            expectEqual(error?.code, .fileReadCorruptFile, "\(String(describing: error))")
+        }
+        try session.query("UPDATE strata_store SET metadata = $1", [.bytea(try metadata.archived())])
+        try expectEqual(store.contents(2), before)
+        try store.requireSound(2)
+    }
+
+    @Test func `a program with the old model reads during the migration, and saves when it was cancelled`() throws {
         let proxy = try PortableProxy(every: 0)
         let store = PortableCities(url: proxy.url)
         try store.fill()
@@ -97,7 +130,8 @@ struct PortableMigrationTests {
         try store.requireSound(2)
     }
 
-    @Test func `whoever has the old model learns it after the migration, and a save that has waited is refused`() throws
+    @Test func `a program with the old model learns it after the migration, and a save that has waited is refused`()
+        throws
     {
         let proxy = try PortableProxy()
         let store = PortableCities(url: proxy.url)
