@@ -96,7 +96,7 @@ extension NSManagedObjectContext {
             }
             var values: [String: Any] = [:]
             for name in clash.constraint {
-                values[name] = failure.layout.slot(named: name).flatMap { clash.row.anyValue($0) } ?? NSNull()
+                values[name] = failure.layout.storedValue(named: name, in: clash.row) ?? NSNull()
             }
             return NSConstraintConflict(
                 constraint: clash.constraint,

@@ -123,7 +123,7 @@ final class RowLockingBlock: LockingBlock, Sendable {
     }
 
     /// The longest wait for a roll-back by another thread, in seconds: a server may take longer.
-    private static let longestRollBack = 1.0
+    private static let longestRollBack = 5.0
 
     /// Lets the transaction end at the deadline; any thread may call it.
     func expire() {

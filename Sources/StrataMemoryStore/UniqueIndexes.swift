@@ -8,6 +8,7 @@ package struct UniqueIndexes: Sendable {
     /// One constraint.
     private struct Constraint: Sendable {
         unowned(unsafe) let layout: EntityLayout
+        let attributes: [String]
         let slots: [Slot]
     }
 
@@ -22,12 +23,11 @@ package struct UniqueIndexes: Sendable {
         var constraints: [Constraint] = []
         var byEntity: [[Int]] = Array(repeating: [], count: (schema?.entities.count ?? 0) + 1)
         for entity in schema?.entities ?? [] {
-            for names in entity.uniquenessConstraints {
-                let slots = names.compactMap { entity.slot(named: $0) }
-                guard !slots.isEmpty, slots.count == names.count else { continue }
+            for constraint in entity.uniquenessConstraints {
+                let slots = constraint.slots
                 for number in entity.root.subtree
                 where schema?.entities[number - 1].shares(slots) == true { byEntity[number].append(constraints.count) }
-                constraints.append(Constraint(layout: entity, slots: slots))
+                constraints.append(Constraint(layout: entity, attributes: constraint.properties, slots: slots))
             }
         }
         self.constraints = constraints
@@ -76,7 +76,7 @@ package struct UniqueIndexes: Sendable {
                 conflicts.append(
                     .constraint(
                         entity: constraint.layout,
-                        attributes: constraint.slots.map(\.name),
+                        attributes: constraint.attributes,
                         keys: own.compactMap { saved[$0] },
                         persisted: stored.flatMap { rows[$0] }
                     )
@@ -93,7 +93,7 @@ package struct UniqueIndexes: Sendable {
             guard let hash = hash(row, constraint) else { return nil }
             let same = (holders[index][hash] ?? []).lazy.compactMap { rows[$0] }
                 .first { hasSameValues($0, as: row, in: constraint) }
-            return same.map { (constraint.slots.map(\.name), $0) }
+            return same.map { (constraint.attributes, $0) }
         }
     }
 

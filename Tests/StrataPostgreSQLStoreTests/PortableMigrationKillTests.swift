@@ -204,4 +204,30 @@ struct PortableMigrationKillTests {
         try expectEqual(store.contents(2), after)
         try store.requireSound(2)
     }
+
+    @Test func `a process that was taken for dead does not bring back what has been deleted since`() throws {
+        let proxy = try PortableProxy(every: 0)
+        let store = PortableCities(url: proxy.url)
+        try store.fill()
+        let held = try HeldMigration(proxy.url)
+        // The old tables stay, because somebody reads them.
+        let reader = try proxy.session()
+        try reader.command("BEGIN; SELECT count(*) FROM city; SELECT count(*) FROM venue; SELECT count(*) FROM tag")
+        try proxy.session().command("BEGIN; UPDATE strata_lease SET seen = 0, holder = '\(UUID())'; COMMIT")
+        try store.migrate(to: 2, [NSPersistentStoreTimeoutOption: 1])
+        try store.use(2) { context in
+            for name in ["City", "Venue", "Tag"] {
+                for object in try context.fetch(NSFetchRequest<NSManagedObject>(entityName: name)) {
+                    context.delete(object)
+                }
+            }
+            try context.save()
+        }
+        let after = try store.contents(2)
+        try held.finish()
+        try expectEqual(store.contents(2), after)
+        try reader.command("COMMIT")
+        try store.use(2) { _ in }
+        try store.requireSound(2)
+    }
 }

@@ -185,6 +185,41 @@ struct PortableMigrationTests {
         try store.requireSound(2)
     }
 
+    @Test func `a transaction that had begun to write before the announcement ends first, and its rows go on`() throws {
+        let proxy = try PortableProxy(every: 0)
+        let store = PortableCities(url: proxy.url)
+        try store.fill()
+        let coordinator = try store.open(1)
+        defer { TrialTests.close(coordinator) }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        let migration = Shared<Errand<Void>?>(nil)
+        try context.performAndWait(locking: .seconds(60)) {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+            request.rowLock = RowLock(.update)
+            try expectEqual(context.fetch(request).count, 3)
+            let isDone = DispatchSemaphore(value: 0)
+            migration.update {
+                $0 = Errand {
+                    defer { isDone.signal() }
+                    try store.migrate(to: 2)
+                }
+            }
+            try waitUntil { try store.generations().pending != nil }
+            // A migration that did not wait would be over by then.
+            expect(isDone.wait(timeout: .now() + 1) == .timedOut)
+            try Self.insert("Rees", "name", context)
+        }
+        try require(migration.current).wait()
+        let names = try store.use(2) { context in
+            try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City"))
+                .compactMap { $0.value(forKey: "title") as? String }
+        }
+        expectEqual(names.count, 4)
+        expect(names.contains("Rees"), "\(names)")
+        try store.requireSound(2)
+    }
+
     @Test func `several migrate at once, and it is done once`() throws {
         let proxy = try PortableProxy()
         let store = PortableCities(url: proxy.url)

@@ -1,6 +1,7 @@
 import Expectations
 import Foundation
 import SwiftData
+import TestSupport
 import Testing
 
 /// A seat is unique by two attributes, and by an attribute and an object.
@@ -49,6 +50,50 @@ import Testing
     var knots: [Knot] = []
 
     init() {}
+}
+
+/// A berth may have no number, and then only its code says which one it is.
+@Model final class Berth {
+    #Unique<Berth>([\.quay, \.number], [\.code])
+
+    var quay: Int
+    var number: Int?
+    var code: String
+    var note: String?
+
+    init(_ quay: Int, _ number: Int?, _ code: String, note: String? = nil) {
+        self.quay = quay
+        self.number = number
+        self.code = code
+        self.note = note
+    }
+}
+
+/// A plot is unique by its use and by its place, which have columns of their own for each part.
+@Model final class Plot {
+    #Unique<Plot>([\.town, \.place])
+    #Index<Plot>([\.use], [\.place, \.note])
+
+    enum Use: String, Codable {
+        case house, garden, field
+    }
+
+    struct Place: Codable {
+        var x: Int
+        var y: Int
+    }
+
+    @Attribute(.unique) var use: Use
+    var town: String
+    var place: Place
+    var note: String?
+
+    init(_ use: Use, _ town: String, _ x: Int, _ y: Int, note: String? = nil) {
+        self.use = use
+        self.town = town
+        place = Place(x: x, y: y)
+        self.note = note
+    }
 }
 
 @Suite("SwiftData: unique values")
@@ -147,6 +192,88 @@ struct UniqueValueTests {
             ["0/0 first Red", "0/2 first -", "0/3 first -", "0/9 second Blue"]
         )
         expectEqual(blue.seats.map(\.number), [9])
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `a new object without one of the values becomes the row that has the others, and no other row`(_ place: Place)
+        throws
+    {
+        let container = try place.container(Schema([Berth.self]))
+        let context = ModelContext(container)
+        let rows = [Berth(1, 1, "a"), Berth(1, 2, "b"), Berth(1, nil, "c")]
+        for row in rows { context.insert(row) }
+        try context.save()
+        let new = Berth(1, nil, "b", note: "new")
+        context.insert(new)
+        try context.save()
+        expectEqual(new.persistentModelID, rows[1].persistentModelID)
+        expectEqual(new.number, 2)
+        expectEqual(rows.map(\.note), [nil, "new", nil])
+        new.note = "changed"
+        try context.save()
+        let order = [SortDescriptor(\Berth.code)]
+        let stored = try ModelContext(container).fetch(FetchDescriptor<Berth>(sortBy: order))
+        expectEqual(stored.map(\.code), ["a", "b", "c"])
+        expectEqual(stored.map(\.note), [nil, "changed", nil])
+        expectEqual(stored.map(\.number), [1, 2, nil])
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `enumerations and structures are unique by all their parts`(_ place: Place) throws {
+        let container = try place.container(Schema([Plot.self]))
+        let context = ModelContext(container)
+        func stored() throws -> [String] {
+            let order = [SortDescriptor(\Plot.town), SortDescriptor(\Plot.note)]
+            return try ModelContext(container).fetch(FetchDescriptor<Plot>(sortBy: order)).map {
+                "\($0.use) \($0.town) \($0.place.x)/\($0.place.y) \($0.note ?? "-")"
+            }
+        }
+        let first = Plot(.house, "Faro", 1, 1, note: "1")
+        context.insert(first)
+        try context.save()
+        // The same use is the same row.
+        let second = Plot(.house, "Faro", 1, 2, note: "2")
+        context.insert(second)
+        try context.save()
+        expectEqual(try stored(), ["house Faro 1/2 2"])
+        expectEqual(second.persistentModelID, first.persistentModelID)
+        // The place counts beside the town, with each of its parts.
+        for plot in [Plot(.garden, "Faro", 1, 1, note: "3"), Plot(.field, "Tavira", 1, 2, note: "4")] {
+            context.insert(plot)
+        }
+        try context.save()
+        expectEqual(try stored(), ["house Faro 1/2 2", "garden Faro 1/1 3", "field Tavira 1/2 4"])
+        let garden = try require(
+            try context.fetch(FetchDescriptor<Plot>(predicate: #Predicate { $0.note == "3" })).first
+        )
+        garden.place.y = 2
+        expectThrows((any Error).self) { try context.save() }
+        context.rollback()
+        // Another context takes the row over as well.
+        let other = ModelContext(container)
+        let new = Plot(.garden, "Olhão", 5, 6)
+        other.insert(new)
+        try other.save()
+        expectEqual(try stored(), ["house Faro 1/2 2", "garden Olhão 5/6 3", "field Tavira 1/2 4"])
+        expectEqual(new.persistentModelID, garden.persistentModelID)
+    }
+
+    @Test func `a store has the indexes of enumerations and structures`() throws {
+        let configuration = Place.file.configuration
+        _ = try ModelContainer(for: Schema([Plot.self]), configurations: [configuration])
+        let rows = try AppleStores.rows(
+            "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'ZPLOT' AND sql NOT NULL ORDER BY name",
+            at: configuration.url
+        )
+        expectEqual(
+            rows.map { "\($0[0])".replacingOccurrences(of: " COLLATE BINARY ASC", with: "") },
+            [
+                "CREATE INDEX Z_Plot_SwiftDataIndexOnBinaryplacenote ON ZPLOT (ZX, ZY, ZNOTE)",
+                "CREATE INDEX Z_Plot_SwiftDataIndexOnBinaryuse ON ZPLOT (ZUSE)",
+                "CREATE UNIQUE INDEX Z_Plot_UNIQUE_town_place ON ZPLOT (ZTOWN, ZX, ZY)",
+                "CREATE UNIQUE INDEX Z_Plot_UNIQUE_use ON ZPLOT (ZUSE)",
+            ]
+        )
     }
 
     @Test func `an array cannot be unique, and stops the program with its name`() async {

@@ -43,7 +43,7 @@ extension EntityDefinition {
     /// The indexes of the entity: first those of single attributes, then compound ones, then those with names.
     ///
     /// As in stores of Apple's framework, a fetch index of one attribute also has a twin, an index with the name of the
-    /// attribute. A compiled model lists the twin as well.
+    /// attribute. A compiled model lists the twin as well. No store shows that for a composite attribute.
     private static func indexes(of entity: NSEntityDescription) -> [IndexDefinition] {
         let named = entity.indexes.map { index in
             IndexDefinition(
@@ -52,7 +52,11 @@ extension EntityDefinition {
                 predicate: index.partialIndexPredicate?.formatText
             )
         }
-        let twins = entity.listsAllIndexes ? [] : named.filter { $0.columns.count == 1 }.map { $0.columns[0].name }
+        let twins =
+            entity.listsAllIndexes
+            ? []
+            : named.filter { $0.columns.count == 1 }.map { $0.columns[0].name }
+                .filter { !(entity.attributesByName[$0] is NSCompositeAttributeDescription) }
         func single(_ names: [String], isTwin: Bool) -> [IndexDefinition] {
             names.filter { entity.attributesByName[$0] != nil }.map {
                 var index = IndexDefinition(name: $0, columns: [IndexDefinition.Column(name: $0)])

@@ -241,14 +241,7 @@ extension NSManagedObject {
 
     /// The dictionary of a composite attribute; nil if no leaf has a value.
     final func compositeValue(_ composite: CompositeSlot, in row: Row) -> [String: Any]? {
-        var result: [String: Any] = [:]
-        for index in composite.leaves {
-            let slot = layout.slots[index]
-            guard let value = publicValue(of: slot, in: row) else { continue }
-            let path = slot.name.dropFirst(composite.name.count + 1).split(separator: ".").map(String.init)
-            result.insert(value, at: path)
-        }
-        return result.isEmpty ? nil : result
+        layout.dictionary(of: composite) { publicValue(of: $0, in: row) }
     }
 
     /// The present members of a to-many relationship, in a collection that does not follow later changes.
@@ -344,6 +337,27 @@ extension Dictionary where Key == String, Value == Any {
 }
 
 extension EntityLayout {
+    /// The dictionary of a composite attribute; `nil` if no element has a value.
+    func dictionary(of composite: CompositeSlot, _ value: (Slot) -> Any?) -> [String: Any]? {
+        var result: [String: Any] = [:]
+        for index in composite.leaves {
+            let slot = slots[index]
+            guard let value = value(slot) else { continue }
+            let path = slot.name.dropFirst(composite.name.count + 1).split(separator: ".").map(String.init)
+            result.insert(value, at: path)
+        }
+        return result.isEmpty ? nil : result
+    }
+
+    /// The stored value of an attribute, a dictionary for a composite one; `nil` if it has none.
+    package func storedValue(named name: String, in row: Row) -> Any? {
+        switch places[name] {
+        case .slot(let index): row.anyValue(slots[index])
+        case .composite(let index): dictionary(of: composites[index], row.anyValue)
+        default: nil
+        }
+    }
+
     /// Whether a path leads to a composite attribute inside another one.
     package func hasElements(of path: String) -> Bool { slots.contains { $0.name.hasPrefix(path + ".") } }
 

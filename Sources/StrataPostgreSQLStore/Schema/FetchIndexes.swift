@@ -52,13 +52,14 @@ struct FetchIndexes {
             let text = "USING gist (\(box.expression(nil)))\(condition)"
             return Definition(name: name, text: text, columns: nil, isPartial: isPartial)
         }
-        let columns = index.columns.compactMap { column -> String? in
-            let text = column.expression.map(expression) ?? self.column(column.name)
-            return text.map { "\($0) \(column.isAscending ? "NULLS FIRST" : "DESC NULLS LAST")" }
+        let found = index.columns.compactMap { column -> [String]? in
+            let texts = column.expression.map { expression($0).map { [$0] } } ?? self.columns(column.name)
+            return texts?.map { "\($0) \(column.isAscending ? "NULLS FIRST" : "DESC NULLS LAST")" }
         }
-        guard !columns.isEmpty, columns.count == index.columns.count else { return nil }
-        let plain = index.columns.compactMap { column in
-            column.expression == nil ? entity.column(named: column.name)?.name : nil
+        guard !found.isEmpty, found.count == index.columns.count else { return nil }
+        let columns = found.flatMap(\.self)
+        let plain = index.columns.flatMap { column in
+            column.expression == nil ? entity.columns(named: column.name) ?? [] : []
         }
         let isPlain = zip(columns, plain).allSatisfy { $0.hasPrefix("\($1) ") } && plain.count == columns.count
         return Definition(
@@ -69,9 +70,15 @@ struct FetchIndexes {
         )
     }
 
-    /// The column of a property, in the form that conditions compare; `nil` for bytes, which may be too long for an index.
-    private func column(_ name: String) -> String? {
-        guard let slot = entity.layout.slot(named: name), slot.kind != .data else { return nil }
+    /// The columns of a property, in the form that conditions compare; `nil` for bytes, which may be too long for an index.
+    private func columns(_ name: String) -> [String]? {
+        let slots = entity.layout.slots(named: name)
+        let columns = slots.compactMap(column)
+        return columns.isEmpty || columns.count < slots.count ? nil : columns
+    }
+
+    private func column(_ slot: Slot) -> String? {
+        guard slot.kind != .data else { return nil }
         guard let name = entity.columns[slot.index].name?.description else { return nil }
         return switch slot.type {
         case .boolean: "(\(mapping.dialect.forms.attribute(name, .bool)))"

@@ -71,7 +71,7 @@ enum FormatPrimary {
         case .functionName(let name):
             try parser.advance()
             return try functionCall(&parser, name, at: position)
-        case .word: return try word(&parser)
+        case .word(let name, let isEscaped): return try word(&parser, name, isEscaped: isEscaped)
         case .symbol("("):
             try parser.advance()
             let node = try parser.logical()
@@ -103,7 +103,7 @@ enum FormatPrimary {
         return try parser.node(.expression(NSExpression(forConstantValue: NSNull())), depth: 1, at: position)
     }
 
-    private static func word(_ parser: inout FormatParser) throws -> Node {
+    private static func word(_ parser: inout FormatParser, _ name: String, isEscaped: Bool) throws -> Node {
         let position = parser.token.position
         let keyword = parser.token.keyword
         switch keyword {
@@ -115,7 +115,6 @@ enum FormatPrimary {
         case let keyword? where !Keyword.contextual.contains(keyword): throw parser.failure("an expression")
         default: break
         }
-        guard case .word(let name, let isEscaped) = parser.token.kind else { throw parser.failure("an expression") }
         try parser.advance()
         guard parser.token.isSymbol("("), !isEscaped else {
             return try parser.node(.expression(NSExpression(forKeyPath: name)), depth: 1, at: position)

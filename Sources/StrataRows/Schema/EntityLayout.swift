@@ -44,8 +44,8 @@ public final class EntityLayout: Sendable {
     package unowned(unsafe) let parent: EntityLayout?
     /// All relationships by name, including inherited and transient ones.
     package let relationships: [String: Relationship]
-    /// The names of the attributes that must be unique together, for the constraints that the entity declares.
-    package let uniquenessConstraints: [[String]]
+    /// The uniqueness constraints that the entity declares, as far as rows have all their values.
+    package let uniquenessConstraints: [UniquenessConstraint]
     /// The indexes that the entity declares.
     package let indexes: [IndexDefinition]
     package let versionHash: Data
@@ -131,7 +131,6 @@ public final class EntityLayout: Sendable {
         self.concreteNumbers = concreteNumbers
         self.parent = parent
         relationships = draft.relationships
-        uniquenessConstraints = definition.uniquenessConstraints
         indexes = definition.indexes
         userInfo = definition.userInfo
         propertyInfo = draft.propertyInfo
@@ -147,6 +146,12 @@ public final class EntityLayout: Sendable {
         optionalElements = draft.optionalElements
         places = draft.places
         placesByName = NamedPlaces(slots)
+        let values = (places: draft.places, slots: slots, composites: draft.composites)
+        uniquenessConstraints = definition.uniquenessConstraints.compactMap { names in
+            let slots = names.map { Self.slots(named: $0, values.places, values.slots, values.composites) }
+            guard !slots.isEmpty, slots.allSatisfy({ !$0.isEmpty }) else { return nil }
+            return UniquenessConstraint(properties: names, slots: slots.flatMap(\.self))
+        }
         wordCount = nullWords + draft.wordCount
         countedPlaces = Self.allocate(slots.compactMap(CountedPlace.init))
         rules = Self.allocate(slots.compactMap { SlotRule($0, hasRules: draft.rules[$0.index]) })
@@ -191,6 +196,22 @@ public final class EntityLayout: Sendable {
     package func slot(named name: String) -> Slot? {
         guard case .slot(let index)? = places[name] else { return nil }
         return slots[index]
+    }
+
+    /// The slots of the property of that name: several of a composite attribute, none if the row does not store it.
+    package func slots(named name: String) -> [Slot] { Self.slots(named: name, places, slots, composites) }
+
+    private static func slots(
+        named name: String,
+        _ places: [String: PropertyPlace],
+        _ slots: [Slot],
+        _ composites: [CompositeSlot]
+    ) -> [Slot] {
+        switch places[name] {
+        case .slot(let index): [slots[index]]
+        case .composite(let index): composites[index].leaves.map { slots[$0] }
+        default: []
+        }
     }
 
     /// The slots that the entity declares itself.

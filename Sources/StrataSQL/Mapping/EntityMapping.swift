@@ -74,6 +74,13 @@ package final class EntityMapping: Sendable {
         layout.slot(named: name).map { columns[$0.index] }
     }
 
+    /// The columns of a property: several of a composite attribute; `nil` if the table lacks one of them.
+    package func columns(named name: String) -> [SQLName]? {
+        let slots = layout.slots(named: name)
+        let names = slots.compactMap { columns[$0.index].name }
+        return names.isEmpty || names.count < slots.count ? nil : names
+    }
+
     /// The condition that a row lacks a value that the model requires; `nil` if it requires none.
     ///
     /// An element of an optional composite attribute is required only if another element has a value.

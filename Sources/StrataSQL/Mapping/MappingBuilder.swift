@@ -410,13 +410,14 @@ package struct MappingBuilder {
         var constraints: [SQLConstraint] = []
         for mapping in mappings {
             var seen: Set<[SQLName]> = []
-            for names in mapping.layout.uniquenessConstraints {
-                let slots = names.compactMap { mapping.layout.slot(named: $0) }
+            for constraint in mapping.layout.uniquenessConstraints {
+                let (names, slots) = (constraint.properties, constraint.slots)
                 let columns = slots.compactMap { mapping.columns[$0.index].name }
-                guard !names.isEmpty, columns.count == names.count, seen.insert(columns).inserted else { continue }
+                guard columns.count == slots.count, seen.insert(columns).inserted else { continue }
                 constraints.append(
                     SQLConstraint(
                         layout: mapping.layout,
+                        attributes: names,
                         slots: slots,
                         columns: columns,
                         // Two constraints may have the same name: {a, b} and {a_b}.

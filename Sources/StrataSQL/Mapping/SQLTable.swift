@@ -41,18 +41,21 @@ package struct SQLColumn: Sendable {
 package struct SQLConstraint: Sendable {
     /// The entity that declares the constraint.
     package let layout: EntityLayout
+    /// The names of the attributes, as the model declares them.
+    package let attributes: [String]
+    /// The slots of the attributes: several of a composite attribute.
     package let slots: [Slot]
+    /// The column of each slot.
     package let columns: [SQLName]
     package let index: SQLName
 
-    package init(layout: EntityLayout, slots: [Slot], columns: [SQLName], index: SQLName) {
+    package init(layout: EntityLayout, attributes: [String], slots: [Slot], columns: [SQLName], index: SQLName) {
         self.layout = layout
+        self.attributes = attributes
         self.slots = slots
         self.columns = columns
         self.index = index
     }
-
-    package var attributes: [String] { slots.map(\.name) }
 
     /// Whether rows with this layout have all of the columns.
     package func applies(to layout: EntityLayout) -> Bool {

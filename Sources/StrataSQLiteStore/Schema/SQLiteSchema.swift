@@ -112,14 +112,14 @@ package struct SQLiteSchema {
     /// The indexes that the model declares.
     private static func fetchIndexes(_ mapping: EntityMapping) -> [(name: String, table: SQLName, on: String)] {
         mapping.layout.indexes.compactMap { index in
-            let columns = index.columns.compactMap { column in
-                mapping.column(named: column.name)?.name.map {
-                    "\($0) COLLATE BINARY \(column.isAscending ? "ASC" : "DESC")"
-                }
+            let found = index.columns.compactMap { column in
+                mapping.columns(named: column.name)?
+                    .map { "\($0) COLLATE BINARY \(column.isAscending ? "ASC" : "DESC")" }
             }
             // There is an expression, or a relationship without a column. The index is left out, which costs only
             // speed.
-            guard !columns.isEmpty, columns.count == index.columns.count else { return nil }
+            guard !found.isEmpty, found.count == index.columns.count else { return nil }
+            let columns = found.flatMap(\.self)
             return (
                 "Z_\(mapping.layout.name)_\(index.name)", mapping.table,
                 "\(mapping.table) (\(columns.joined(separator: ", ")))"

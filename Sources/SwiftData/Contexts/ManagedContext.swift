@@ -203,6 +203,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     struct UniqueClaim {
         let model: any PersistentModel
         let object: NSManagedObject
+        /// For each constraint: the values by their key paths.
         let groups: [[String: Any]]
     }
 
@@ -210,17 +211,35 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     func uniqueClaim(of object: NSManagedObject) -> UniqueClaim? {
         let constraints = object.entity.uniquenessConstraints.compactMap { $0 as? [String] }
         guard !constraints.isEmpty, let model = registeredModel(of: object) else { return nil }
-        let groups = constraints.map { names in
-            Dictionary(uniqueKeysWithValues: names.compactMap { name in object.value(forKey: name).map { (name, $0) } })
+        return UniqueClaim(
+            model: model,
+            object: object,
+            groups: constraints.compactMap { Self.uniqueValues($0, of: object) }
+        )
+    }
+
+    /// The values of a constraint by their key paths; `nil` if one is missing, because then no row has the same values.
+    private static func uniqueValues(_ names: [String], of object: NSManagedObject) -> [String: Any]? {
+        var values: [String: Any] = [:]
+        func add(_ value: Any?, _ attribute: NSAttributeDescription?, _ path: String) -> Bool {
+            guard let value else { return false }
+            guard let composite = attribute as? NSCompositeAttributeDescription else {
+                values[path] = value
+                return true
+            }
+            // The row has a column for each part.
+            let parts = value as? [String: Any]
+            return composite.elements.allSatisfy { add(parts?[$0.name], $0, "\(path).\($0.name)") }
         }
-        return UniqueClaim(model: model, object: object, groups: groups)
+        let attributes = object.entity.attributesByName
+        return names.allSatisfy { add(object.value(forKey: $0), attributes[$0], $0) } ? values : nil
     }
 
     /// Gives a new object whose values went to another row the managed object of that row.
     ///
     /// - Returns: The managed object of that row; `nil` if there is none any more.
     func settle(_ claim: UniqueClaim) throws -> NSManagedObject? {
-        for values in claim.groups where !values.isEmpty {
+        for values in claim.groups {
             let request = NSFetchRequest<NSManagedObject>(entityName: claim.object.entity.name ?? "")
             request.predicate = NSCompoundPredicate(
                 andPredicateWithSubpredicates: values.sorted { $0.key < $1.key }.map { name, value in

@@ -1,7 +1,11 @@
 import CoreData
+import Dispatch
 import Expectations
 import TestSupport
 import Testing
+
+@testable import CoreDataEngineStores
+@testable import StrataSQLiteStore
 
 @Suite("Row locks")
 struct RowLockTests {
@@ -431,6 +435,36 @@ struct RowLockTests {
             saved += 1
         }
         try expectEqual(bank.values(), [saved, 0, 0])
+    }
+
+    @Test func `a thread whose block has ended waits until its locks are gone`() throws {
+        let bank = try Bank(.sqlite)
+        let context = bank.stack.context()
+        let pool = try require(bank.stack.coordinator.persistentStores.first as? SQLiteStore).openFile().pool
+        let begun = DispatchSemaphore(value: 0)
+        let saved = DispatchSemaphore(value: 0)
+        pool.setTrace { event in
+            guard event.sql == "ROLLBACK" else { return }
+            begun.signal()
+            // A save that does not wait for the end of the roll-back would be over by then.
+            _ = saved.wait(timeout: .now() + 0.2)
+        }
+        try? context.performAndWait(locking: .milliseconds(2)) {
+            _ = try context.fetch(Self.accounts("name == 'a0'", RowLock(.update)))
+            begun.wait()
+        }
+        // The same coordinator, whose turn to write the block has had.
+        let other = bank.stack.context()
+        defer {
+            saved.signal()
+            pool.setTrace(nil)
+        }
+        try other.performAndWait {
+            let account = try require(other.fetch(Self.accounts("name == 'a1'")).first)
+            Self.add(1, to: account)
+            try other.save()
+        }
+        try expectEqual(bank.values(), [0, 1, 0])
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -157,6 +157,18 @@ struct NestingTests {
             try expectEqual(context.count(for: dictionaries), 1)
             dictionaries.propertiesToFetch = ["passport.until", "small"]
             expectRefusal { _ = try context.fetch(dictionaries) }
+            // The largest value of the rows needs the table of the passports as well.
+            let latest = NSExpressionDescription()
+            latest.name = "latest"
+            latest.expression = NSExpression(
+                forFunction: "max:",
+                arguments: [NSExpression(forKeyPath: "passport.until")]
+            )
+            latest.expressionResultType = .dateAttributeType
+            dictionaries.propertiesToFetch = [latest]
+            expectRefusal { _ = try context.fetch(dictionaries) }
+            dictionaries.predicate = NSPredicate(format: Self.ways(29).joined(separator: " AND "))
+            try expectEqual(context.fetch(dictionaries), [[:]])
             let update = NSBatchUpdateRequest(entityName: "Person")
             update.predicate = NSPredicate(format: Self.ways(31).joined(separator: " AND "))
             update.propertiesToUpdate = ["small": 1]
