@@ -363,7 +363,7 @@ stress-tsan: system-packages
 # Without its search for leaks, which does not find what Swift points to with marked pointers, as `Data` does; `soak` looks for leaks.
 stress-asan: system-packages
 	$(SWIFT) build --product stress --traits FaultPoints --sanitize=address --scratch-path .build/asan
-	ASAN_OPTIONS=detect_leaks=0 .build/asan/debug/stress append interleave nested cancel batch crash powerloss iofault hostile --seed random --floor 1 $(STRESS_ARGS)
+	ASAN_OPTIONS=detect_leaks=0 .build/asan/debug/stress append interleave nested cancel batch models crash powerloss iofault hostile --seed random --floor 1 $(STRESS_ARGS)
 
 soak: system-packages
 	$(SWIFT) build -c release --product stress

@@ -19,7 +19,7 @@ package struct ConnectionTarget: Sendable, Hashable {
     /// The name of the database in messages.
     package let place: String
     /// The hosts and the port, which are the same for all databases of a server.
-    let server: String
+    package let server: String
     /// Whether the URL names several hosts, one of which may replace another.
     let namesSeveralHosts: Bool
     /// Whether the hosts are named in a service file or in the environment, and not in the URL; there may be several.

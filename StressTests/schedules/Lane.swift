@@ -87,8 +87,15 @@ struct Lane {
     /// The processor time of a program before the next one has its turn, in seconds.
     private static let huntedTime = 0.1
 
-    /// Goes round all programs and stores, for a moment each time, until something fails or the time is over.
+    /// Looks for a failure until the time is over.
+    ///
+    /// It searches what can be searched completely. Then it goes round all programs and stores, for a moment each time.
     private func findAny(_ seconds: Double) throws -> Bool {
+        for program in chosen where program.isSearched && program.variants < .max {
+            for isInMemory in program.needsFile ? [false] : [false, true] {
+                if try search(program, isInMemory) { return false }
+            }
+        }
         let lanes = chosen.filter { !$0.isSearched }.flatMap { program in
             (program.needsFile ? [false] : [false, true]).map { (program, $0) }
         }
@@ -164,7 +171,9 @@ struct Lane {
         var (programs, count) = (0, 0)
         // Neighbouring seeds have the same second call, so they are taken in large steps.
         var number = seed
-        while Double(clock() - start) / Double(CLOCKS_PER_SEC) < min(seconds, Self.longestSearch) {
+        while programs < program.variants,
+            Double(clock() - start) / Double(CLOCKS_PER_SEC) < min(seconds, Self.longestSearch)
+        {
             let (outcome, findings) = try once(program, isInMemory, number, changes: [:])
             var orders: [[Int: Int]] = []
             for (step, others) in outcome.alternatives.enumerated() {
@@ -177,7 +186,7 @@ struct Lane {
                 if try isFailed(program, isInMemory, number, changes, run) { return true }
             }
             programs += 1
-            number += 37
+            number += program.variants < .max ? 1 : 37
         }
         print("\(program.name) \(isInMemory ? "memory" : "sqlite"): all \(count) orders of \(programs) programs, ok")
         return false

@@ -9,7 +9,7 @@ enum Main {
     private static let programs: [any Program.Type] = [
         Counters.self, Revivals.self, Followers.self, Trees.self, Histories.self, Fetches.self, Closings.self,
         Pins.self, Tasks.self, Copies.self, Remotes.self, Handlers.self, Openings.self, Moves.self, Strangers.self,
-        Brief.self, Drawn.self, Duels.self,
+        Encounters.self, Brief.self, Drawn.self, Duels.self,
     ]
     #endif
 

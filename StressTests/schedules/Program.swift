@@ -27,6 +27,9 @@ protocol Program: SendableMetatype {
     /// Whether all orders with one change of threads are tried, in place of a number of orders.
     static var isSearched: Bool { get }
 
+    /// How many different programs there are; a search tries each of them once.
+    static var variants: Int { get }
+
     /// Makes the stores and contexts.
     init(_ place: Place) throws
     /// The numbers of the calls that were drawn, and the calls of each context.
@@ -42,6 +45,7 @@ extension Program {
     static var needsFile: Bool { false }
     static var isDrawn: Bool { false }
     static var isSearched: Bool { false }
+    static var variants: Int { .max }
     var mayExpire: Bool { false }
     static var weight: Int { 1 }
     var callNumbers: [Int] { [] }

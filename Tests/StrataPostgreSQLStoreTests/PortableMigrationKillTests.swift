@@ -230,4 +230,23 @@ struct PortableMigrationKillTests {
         try store.use(2) { _ in }
         try store.requireSound(2)
     }
+
+    @Test func `who waits for a migration to another version does not go on with its tables`() throws {
+        let proxy = try PortableProxy(every: 0)
+        let store = PortableCities(url: proxy.url)
+        try store.fill()
+        let held = try HeldMigration(proxy.url)
+        let other = Errand { try store.migrate(to: 3) }
+        // It has found the lease taken, and waits for it.
+        try waitUntil {
+            try proxy.number("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO strata_lease%'") ?? 0
+                > 1
+        }
+        try proxy.session().command("BEGIN; UPDATE strata_lease SET seen = 0, holder = '\(UUID())'; COMMIT")
+        try other.wait()
+        let after = try store.contents(3)
+        expectThrows((any Error).self) { try held.finish() }
+        try expectEqual(store.contents(3), after)
+        try store.requireSound(3)
+    }
 }

@@ -303,6 +303,44 @@ struct PortableMigrationTests {
         expectEqual((0..<6).map { granted[0].int64($0) }, [1, 1, 0, 1, 1, 1])
     }
 
+    @Test func `rows that the server has dropped on the way end the migration, and nothing is lost`() throws {
+        let proxy = try PortableProxy(every: 0)
+        let store = PortableCities(url: proxy.url)
+        try store.fill()
+        let before = try store.contents(1)
+        let held = try HeldMigration(proxy.url)
+        let session = try proxy.session()
+        try session.command("CREATE FUNCTION drop_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+        for table in ["city_g1", "tag_g1", "venue_g1"] {
+            try session.command("CREATE TRIGGER t BEFORE INSERT ON \(table) FOR EACH ROW EXECUTE FUNCTION drop_row()")
+        }
+        let error = expectThrows(CocoaError.self) { try held.finish() }
+        expect(String(describing: error).contains("were copied"), "\(String(describing: error))")
+        try expectEqual(store.contents(1), before)
+        try store.requireSound(1)
+        try store.migrate(to: 2)
+        try store.requireSound(2)
+    }
+
+    @Test func `a program that has the store open notices that it was migrated there and back`() throws {
+        let proxy = try PortableProxy(every: 0)
+        let store = PortableCities(url: proxy.url)
+        try store.fill()
+        let old = try store.open(1)
+        defer { TrialTests.close(old) }
+        try store.migrate(to: 2)
+        try store.migrate(to: 1)
+        let before = try store.contents(1)
+        for attempt in [
+            { _ = try TrialTests.perform(old) { try TrialTests.venues($0).count } },
+            { try TrialTests.perform(old) { try Self.insert("Rees", "name", $0) } },
+        ] {
+            let error = expectThrows(CocoaError.self) { try attempt() }
+            expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
+        }
+        try expectEqual(store.contents(1), before)
+    }
+
     @Test func `a table that is still read stays, and is dropped when the store is opened the next time`() throws {
         let proxy = try PortableProxy(every: 0)
         let store = PortableCities(url: proxy.url)

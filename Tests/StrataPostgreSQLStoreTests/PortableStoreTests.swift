@@ -155,6 +155,28 @@ struct PortableStoreTests {
         try expectEqual(lease.newReceipt().isCommitted(asking), false)
     }
 
+    @Test func `one thread renews the leases of all stores`() throws {
+        func threads() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count { task in
+                let name = try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)
+                return name?.hasPrefix("Strata lease") == true
+            }
+        }
+        let proxies = try (0..<3).map { _ in try PortableProxy(every: 0) }
+        let stacks = try proxies.map { try ServerStack($0.url) }
+        // The thread of stores that were closed before may end at this moment.
+        try waitUntil { try threads() == 1 }
+        for proxy in proxies {
+            try proxy.session().command("UPDATE strata_lease SET seen = seen - 1000")
+        }
+        for proxy in proxies {
+            let live = "SELECT count(*) FROM strata_lease WHERE seen > \(HistoryQueries.now) - 100"
+            try waitUntil { try proxy.number(live) == 1 }
+        }
+        for stack in stacks { TrialTests.close(stack.coordinator) }
+        for proxy in proxies { try expectEqual(proxy.number("SELECT count(*) FROM strata_lease"), 0) }
+    }
+
     @Test
     func `whatever the server takes back at COMMIT is made again, and a save that it always takes back is not stored`()
         throws

@@ -4,7 +4,7 @@ import StrataPostgreSQL
 
 /// The row by which a portable store shows that a store object has it open.
 ///
-/// A thread renews it every few seconds, by the server's clock. Receipts belong to the lease of the object that has written them. So they stay as long
+/// ``LeaseRounds`` renew it every few seconds, by the server's clock. Receipts belong to the lease of the object that has written them. So they stay as long
 /// as that object may ask for them, and are removed when it does not need them any more, or when it was not seen for a day. If its lease was removed,
 /// then a missing receipt proves nothing.
 ///
@@ -19,17 +19,16 @@ final class StoreLease: Sendable {
 
     private let state = Locked(State())
     private let pool: ConnectionPool
-    /// Ends the thread.
-    private let stop = DispatchSemaphore(value: 0)
 
-    /// How many seconds pass between two renewals.
-    private static let interval = 5.0
     /// After how many seconds without a renewal a lease is removed.
     static let life = 86_400
     /// How many seconds a renewal waits for a connection, and how long the end of the lease may take.
     private static let patience = 5.0
 
     init(_ pool: ConnectionPool) { self.pool = pool }
+
+    /// The server that has the row.
+    var server: String { pool.target.server }
 
     // MARK: - Receipts
 
@@ -46,16 +45,7 @@ final class StoreLease: Sendable {
     /// Writes the row, and renews it from now on.
     func begin(on connection: Connection) throws {
         try pool.repeatingConflicts { try write(on: connection) }
-        let stop = stop
-        let thread = Thread { [weak self] in
-            while stop.wait(timeout: .now() + Self.interval) == .timedOut {
-                guard let self else { return }
-                // If the server is away, then the next round renews the lease.
-                try? renew()
-            }
-        }
-        thread.name = "Strata lease"
-        thread.start()
+        LeaseRounds.shared.add(self)
     }
 
     private func write(on connection: Connection) throws {
@@ -77,7 +67,11 @@ final class StoreLease: Sendable {
                 [.text(name)]
             )
             // Others have taken this object for dead. Its receipts may be gone, so it gets another name, to which none of them belongs.
-            if renewed.changeCount == 0 { try write(on: connection) }
+            if renewed.changeCount == 0 {
+                // If the store was closed meanwhile, then it needs no lease.
+                guard state.withLock({ $0.name != nil }) else { return }
+                try write(on: connection)
+            }
             let settled = state.withLock { state in
                 defer { state.settled = [] }
                 return state.settled
@@ -108,7 +102,7 @@ final class StoreLease: Sendable {
 
     /// Removes the row; if the server does not answer soon, then the row stays for a day.
     func end() {
-        stop.signal()
+        LeaseRounds.shared.remove(self)
         guard
             let name = state.withLock({ state in
                 defer { state.name = nil }

@@ -231,4 +231,44 @@ struct CompositeConstraintTests {
         }
         try expectEqual(store.problems(Self.model(version: "2")), [])
     }
+
+    @Test func `a store that lacks the index gets it with the next migration`() throws {
+        let store = try AgingStore(.migrating)
+        try store.use(Self.model([["address"]])) { context in
+            office("first", ["street": "Main", "number": 7], in: context)
+            try context.save()
+        }
+        try store.run("DROP INDEX Z_Office_UNIQUE_address", postgreSQL: "DROP INDEX strata_unique_office_address")
+        expect(try store.problems(Self.model([["address"]])).contains { $0.contains("address") })
+        try store.use(Self.model([["address"]], version: "2")) { context in
+            office("second", ["street": "Main", "number": 7], in: context)
+            try expectEqual(context.constraintConflictsOfSave().map(\.constraint), [["address"]])
+        }
+        try expectEqual(store.problems(Self.model([["address"]], version: "2")), [])
+    }
+
+    @Test func `an element that the attribute gains counts from the migration on`() throws {
+        let store = try AgingStore(.migrating)
+        try store.use(Self.model([["address"]])) { context in
+            office("first", ["street": "Main", "number": 7], in: context)
+            try context.save()
+        }
+        func grown() -> NSManagedObjectModel {
+            let model = Self.model([["address"]])
+            let address =
+                model.entitiesByName["Office"]?.attributesByName["address"] as? NSCompositeAttributeDescription
+            address?.elements.append(attribute("door") { $0.defaultValue = "A" })
+            return model
+        }
+        try store.use(grown()) { context in
+            let first = try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Office")).first)
+            first.setValue("A", forKeyPath: "address.door")
+            try context.save()
+            office("second", ["street": "Main", "number": 7, "door": "B"], in: context)
+            try context.save()
+            office("third", ["street": "Main", "number": 7, "door": "B"], in: context)
+            try expectEqual(context.constraintConflictsOfSave().map(\.constraint), [["address"]])
+        }
+        try expectEqual(store.problems(grown()), [])
+    }
 }

@@ -107,6 +107,14 @@ final class AgingStore: Sendable {
         return try body(connection)
     }
 
+    /// Runs SQL without the framework.
+    func run(_ sql: String, postgreSQL: String) throws {
+        if kind == .postgreSQL { return try DatabaseTexts.run(postgreSQL, inStoreAt: url) }
+        let connection = try Connection(path: url.path, access: .readWrite)
+        defer { connection.close() }
+        try connection.execute(sql)
+    }
+
     func number(_ sql: String) throws -> Int64? { try read { try $0.firstInt64(SQL(sql)) } }
     func strings(_ sql: String) throws -> [String] { try read { try $0.strings(SQL(sql)) } }
 

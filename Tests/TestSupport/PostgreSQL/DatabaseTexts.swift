@@ -81,6 +81,13 @@ package enum DatabaseTexts {
         #endif
     }
 
+    /// Runs SQL without the framework.
+    package static func run(_ sql: String, inStoreAt url: URL) throws {
+        #if canImport(CoreDataPostgreSQL)
+        try TestDatabase.run(sql, in: url)
+        #endif
+    }
+
     /// Removes the schema that stands for a file.
     package static func drop(_ url: URL) {
         #if canImport(CoreDataPostgreSQL)

@@ -1,0 +1,303 @@
+import CoreData
+import Foundation
+import StrataLocks
+
+/// Two threads that meet at a narrow place, where a drawn program seldom brings them together.
+struct Encounters: Program {
+    static let name = "encounters"
+    static let summary =
+        "two threads meet at a narrow place, such as the only connection, in all orders with one change of threads"
+    static let guards: [String] = []
+    static let needsFile = true
+    static let isSearched = true
+    static let variants = kinds.count
+
+    private static let kinds: [any Encounter.Type] = [
+        TwoReads.self, TwoAsynchronousFetches.self, BatchAndRead.self, FetchAndStranger.self, SaveAndStranger.self,
+        OpeningAndClosing.self,
+        WriteInNotification.self,
+    ]
+    private let encounter: any Encounter
+
+    init(_ place: Place) throws { encounter = try Self.kinds[Int(place.seed % UInt64(Self.kinds.count))].init(place) }
+
+    var bodies: [@Sendable () throws -> Void] { encounter.bodies }
+    var listing: [String] { ["\(type(of: encounter))"] }
+
+    func judge() throws { try encounter.judge() }
+}
+
+/// One encounter.
+private protocol Encounter: SendableMetatype {
+    init(_ place: Place) throws
+    var bodies: [@Sendable () throws -> Void] { get }
+    func judge() throws
+}
+
+extension NSPersistentStoreCoordinator {
+    /// The counts of the boxes whose count satisfies a condition, as a new context fetches them.
+    fileprivate func fetchedCounts(where format: String? = nil) throws -> [Int] {
+        let context = context()
+        return try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Box")
+            request.predicate = format.map { NSPredicate(format: $0) }
+            request.returnsObjectsAsFaults = false
+            return try context.fetch(request).map(\.count)
+        }
+    }
+
+    /// The count of a box, as a new context looks it up.
+    fileprivate func knownCount(_ id: NSManagedObjectID) throws -> Int {
+        let context = context()
+        return try context.performAndWait { try context.existingObject(with: id).count }
+    }
+}
+
+/// Two threads read, and there is one connection: each of them gets it.
+private struct TwoReads: Encounter {
+    private let stack: NSPersistentStoreCoordinator
+
+    init(_ place: Place) throws {
+        stack = try place.stack(Place.Settings(readers: 1))
+        _ = try stack.fill(["a"])
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let stack = stack
+        return (0..<2).map { _ in { _ = try stack.fetchedCounts() } }
+    }
+
+    func judge() {}
+}
+
+/// Two threads wait for fetches that read on one queue: each of them ends.
+private struct TwoAsynchronousFetches: Encounter {
+    private let place: Place
+    private let stack: NSPersistentStoreCoordinator
+
+    init(_ place: Place) throws {
+        self.place = place
+        stack = try place.stack(Place.Settings(backgroundReads: 1))
+        _ = try stack.fill(["a"])
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack) = (place, stack)
+        return (0..<2).map { _ in
+            {
+                let end = Waiter()
+                let request = NSFetchRequest<NSManagedObject>(entityName: "Box")
+                let fetch = NSAsynchronousFetchRequest(fetchRequest: request) { result in
+                    place.expect(
+                        result.finalResult?.count == 1,
+                        "a fetch finds \(result.finalResult?.count ?? -1) boxes"
+                    )
+                    end.call()
+                }
+                let context = stack.context()
+                try context.performAndWait { _ = try context.execute(fetch) }
+                end.sleep()
+            }
+        }
+    }
+
+    func judge() {}
+}
+
+/// A batch that does not list its rows, and reads: what was seen once is not older the next time.
+private struct BatchAndRead: Encounter {
+    private let place: Place
+    private let stack: NSPersistentStoreCoordinator
+    private let ids: [NSManagedObjectID]
+
+    init(_ place: Place) throws {
+        self.place = place
+        stack = try place.stack()
+        ids = try stack.fill(["a"])
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, ids) = (place, stack, ids)
+        return [
+            {
+                let update = NSBatchUpdateRequest(entityName: "Box")
+                update.propertiesToUpdate = ["count": 1]
+                let context = stack.context()
+                try context.performAndWait { _ = try context.execute(update) }
+            },
+            {
+                let request = NSFetchRequest<NSDictionary>(entityName: "Box")
+                request.resultType = .dictionaryResultType
+                request.propertiesToFetch = ["count"]
+                let context = stack.context()
+                let stored = try context.performAndWait { try context.fetch(request).first?["count"] as? Int ?? -1 }
+                let fetched = try stack.fetchedCounts().first ?? -1
+                place.expect(fetched >= stored, "a fetch shows \(fetched) after \(stored) was seen")
+                let known = try stack.knownCount(ids[0])
+                place.expect(known >= fetched, "a look-up shows \(known) after \(fetched) was seen")
+            },
+        ]
+    }
+
+    func judge() throws { place.expect(try stack.knownCount(ids[0]) == 1, "the batch is not seen in the end") }
+}
+
+/// Another program changes a row without a new version during a fetch: what the fetch has found by a value has that value.
+private struct FetchAndStranger: Encounter {
+    private let place: Place
+    private let stack: NSPersistentStoreCoordinator
+
+    init(_ place: Place) throws {
+        self.place = place
+        stack = try place.stack()
+        _ = try stack.fill(["a", "b"])
+        _ = try stack.fetchedCounts()
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack) = (place, stack)
+        return [
+            {
+                for count in try stack.fetchedCounts(where: "count == 1") {
+                    place.expect(count == 1, "a fetch of boxes with the count 1 finds one that shows \(count)")
+                }
+            },
+            { try OtherProgram(place).run("UPDATE ZBOX SET ZCOUNT = 1") },
+        ]
+    }
+
+    func judge() throws {
+        let counts = try stack.fetchedCounts()
+        place.expect(counts == [1, 1], "\(counts) is shown in the end")
+    }
+}
+
+/// Another program overwrites a row without a new version, right after a save of it, and somebody reads that: the save's row is not shown again.
+private struct SaveAndStranger: Encounter {
+    private let place: Place
+    private let stack: NSPersistentStoreCoordinator
+    private let ids: [NSManagedObjectID]
+
+    init(_ place: Place) throws {
+        self.place = place
+        stack = try place.stack()
+        ids = try stack.fill(["a"])
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, ids) = (place, stack, ids)
+        return [
+            {
+                let context = stack.context(.mergeByPropertyObjectTrump)
+                try context.performAndWait {
+                    context.object(with: ids[0]).count = 1
+                    try context.save()
+                }
+            },
+            {
+                try OtherProgram(place).run("UPDATE ZBOX SET ZCOUNT = 2")
+                _ = try stack.fetchedCounts()
+            },
+        ]
+    }
+
+    func judge() throws {
+        let stored = try place.stack().counts()["a"]
+        let known = try stack.knownCount(ids[0])
+        place.expect(known == stored, "a look-up shows \(known), and \(stored ?? -1) is stored")
+    }
+}
+
+/// One coordinator is closed while another one opens the same file: an object has the same ID in each that is open.
+private struct OpeningAndClosing: Encounter {
+    private let place: Place
+    private let uri: URL
+    private let opened = Shared<NSPersistentStoreCoordinator?>(nil)
+
+    init(_ place: Place) throws {
+        self.place = place
+        let stack = try place.stack()
+        uri = try stack.fill(["a"])[0].uriRepresentation()
+        try Self.end(stack)
+    }
+
+    private static func end(_ stack: NSPersistentStoreCoordinator) throws {
+        try stack.close()
+        for store in stack.persistentStores { try stack.remove(store) }
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, opened) = (place, opened)
+        return [
+            { try Self.end(try place.stack()) },
+            {
+                let stack = try place.stack()
+                opened.withLock { $0 = stack }
+            },
+        ]
+    }
+
+    func judge() throws {
+        let stacks = [opened.withLock { $0 }, try place.stack()]
+        let ids = stacks.map { $0?.managedObjectID(forURIRepresentation: uri) }
+        place.expect(ids[0] != nil && ids[0] == ids[1], "an object has other IDs in two coordinators of one file")
+    }
+}
+
+/// A handler of a remote change writes, and it is notified of that as well.
+private struct WriteInNotification: Encounter {
+    private let place: Place
+    private let stack: NSPersistentStoreCoordinator
+    private let ids: [NSManagedObjectID]
+    private let newest = Shared<NSPersistentHistoryToken?>(nil)
+    private let observer: any NSObjectProtocol
+
+    init(_ place: Place) throws {
+        self.place = place
+        let stack = try place.stack(Place.Settings(postsChanges: true))
+        let ids = try stack.fill(["a"])
+        (self.stack, self.ids) = (stack, ids)
+        let (newest, hasWritten) = (newest, Shared(false))
+        observer = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: stack,
+            queue: nil
+        ) { notification in
+            let token = notification.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken
+            newest.withLock { $0 = token }
+            let isFirst = hasWritten.withLock { has in
+                defer { has = true }
+                return !has
+            }
+            guard isFirst else { return }
+            let context = stack.context(.mergeByPropertyObjectTrump)
+            context.performAndWait {
+                context.object(with: ids[0]).count = 2
+                do { try context.save() } catch { place.find("a handler cannot save: \(error)") }
+            }
+            // The thread that watches the file reports the write in the meantime.
+            usleep(20_000)
+        }
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (stack, ids) = (stack, ids)
+        return [
+            {
+                let context = stack.context(.mergeByPropertyObjectTrump)
+                try context.performAndWait {
+                    context.object(with: ids[0]).count = 1
+                    try context.save()
+                }
+            }
+        ]
+    }
+
+    func judge() throws {
+        defer { NotificationCenter.default.removeObserver(observer) }
+        let last = stack.currentPersistentHistoryToken(fromStores: nil)
+        // The file takes a moment to report a write.
+        for _ in 0..<300 where newest.withLock({ $0 }) != last { usleep(10_000) }
+        place.expect(newest.withLock { $0 } == last, "the last write was never reported")
+    }
+}
