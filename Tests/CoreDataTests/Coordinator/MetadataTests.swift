@@ -44,6 +44,47 @@ struct MetadataTests {
         }
     }
 
+    /// The save may have written them before it failed.
+    @Test(arguments: StoreKind.databases, [true, false])
+    func `an application's keys that a failed save has not stored are written by the next save`(
+        kind: StoreKind,
+        failsLate: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let store = try require(stack.coordinator.persistentStores.first)
+        func stored() throws -> Int? {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: kind.type, at: stack.storeURL)["round"]
+                as? Int
+        }
+        let context = stack.context()
+        for round in 1...2 {
+            // The one fails at the row, and the other at the metadata or at the commit.
+            try stack.sql(
+                """
+                CREATE TRIGGER held BEFORE \(failsLate ? "INSERT ON Z_METADATA" : "INSERT ON ZCITY")
+                BEGIN SELECT RAISE(ABORT, 'held'); END
+                """,
+                postgreSQL: """
+                    CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'held'; END $$;
+                    CREATE \(failsLate ? "CONSTRAINT TRIGGER held AFTER" : "TRIGGER held BEFORE") INSERT ON city
+                    \(failsLate ? "DEFERRABLE INITIALLY DEFERRED" : "") FOR EACH ROW EXECUTE FUNCTION hold()
+                    """
+            )
+            var metadata = stack.coordinator.metadata(for: store)
+            metadata["round"] = round
+            stack.coordinator.setMetadata(metadata, for: store)
+            try context.performAndWait {
+                City(context: context).name = "Rome"
+                expectThrows(CocoaError.self) { try context.save() }
+                try stack.sql("DROP TRIGGER held", postgreSQL: "DROP TRIGGER held ON city; DROP FUNCTION hold()")
+                try expectEqual(stored(), round == 1 ? nil : round - 1)
+                try context.save()
+            }
+            try expectEqual(stored(), round)
+            try expectEqual(stack.count("City"), round)
+        }
+    }
+
     @Test func `the metadata of a closed SQLite store can be read and changed`() throws {
         let scratch = try ScratchFolder()
         let url = scratch.file("guide.sqlite")
