@@ -216,6 +216,25 @@ extension FailingDiskTests {
         }
     }
 
+    @Test func `a copy syncs both files beside a writer, so that its end has little to sync`() throws {
+        try withStore { url in
+            let (pool, watch) = try Self.open(url, Self.options())
+            let copier = try require(pool.copier)
+            _ = try Self.beginCopy(pool, watch)
+            // This commit comes too late for the copy. So SQLite does not sync the file by itself.
+            try Self.commit(pool)
+            let ends = copier.ends.load(ordering: .relaxed)
+            let before = FailingDisk.events.count
+            try pool.write { _ in
+                watch.isShut.store(false, ordering: .relaxed)
+                try wait { copier.isIdle }
+            }
+            let synced = FailingDisk.events.dropFirst(before).filter { $0.kind == .sync }.map(\.path)
+            expectEqual(Set(synced), [url.path, url.path + "-wal"])
+            expectEqual(copier.ends.load(ordering: .relaxed), ends)
+        }
+    }
+
     @Test func `a copy that fails loses nothing, and is tried again`() throws {
         try withStore { url in
             let (pool, watch) = try Self.open(url, Self.options())

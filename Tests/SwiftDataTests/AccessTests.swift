@@ -55,6 +55,7 @@ private final class Places: Sendable {
     let level = _PropertyPlace("level")
     let limit = _PropertyPlace("limit")
     let raw = _PropertyPlace("raw")
+    let twin = _PropertyPlace("twin")
 }
 
 @Suite("SwiftData: accesses of properties")
@@ -105,6 +106,42 @@ struct AccessTests {
         context.rollback()
         expectEqual(Int.managedGlance(link, places.limit.property.untyped), nil)
         expectEqual(gauge.limit, nil)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a glance finds the object of a to-one relationship if both are in memory`(_ place: Place) throws {
+        let (context, gauge) = try gauge(place)
+        let twin = Gauge("b", level: 2)
+        context.insert(twin)
+        gauge.twin = twin
+        try context.save()
+        var link = gauge._$link
+        for _ in 0..<2 {
+            // The first access finds the way, and the second one the place.
+            let found: Gauge? = gauge._getValue(forKey: \.twin, at: places.twin, by: link) { link = $0 }
+            expect(found === twin)
+        }
+        let target = try require(link.target)
+        /// Whether a glance sees the twin; `nil` if a block has to find out.
+        func seesTwin() -> Bool? {
+            switch GlancedObject.destination(at: target, places.twin.property.untyped, { $0 }) {
+            case .unknown: nil
+            case .absent: false
+            case .found(let object): object === twin.backing.object
+            }
+        }
+        expectEqual(seesTwin(), true)
+        gauge.twin = nil
+        expectEqual(seesTwin(), false)
+        context.rollback()
+        expectEqual(seesTwin(), true)
+        expectEqual(context.managed.performAndWait { seesTwin() }, nil)
+        // An object without a row has no place in the store where a glance could look for it.
+        gauge.twin = Gauge("c", level: 3)
+        expectEqual(seesTwin(), nil)
+        expectEqual(gauge.twin?.label, "c")
+        context.managed.performAndWait { context.managed.refreshAllObjects() }
+        expectEqual(gauge.twin?.label, "c")
     }
 
     @Test(arguments: Place.allCases)

@@ -3,6 +3,8 @@ import Expectations
 import TestSupport
 import Testing
 
+@testable import CoreDataEssentials
+
 /// Submits a block without waiting: in asynchronous code `perform` alone means the form that is awaited.
 private func submit(_ context: NSManagedObjectContext, _ block: @escaping @Sendable () -> Void) {
     context.perform(block)
@@ -13,6 +15,55 @@ struct PerformTests {
     let stack: Stack
 
     init() throws { stack = try Stack(.memory) }
+
+    /// A way into the scope of a context.
+    enum Entrance: CaseIterable, Sendable {
+        case block, blockAhead, visitor
+
+        func enter(_ gate: ScopeGate) -> Bool {
+            switch self {
+            case .block:
+                gate.enter()
+                return true
+            case .blockAhead: return gate.enterAhead()
+            case .visitor: return gate.enter(Visit { _ in })
+            }
+        }
+    }
+
+    @Test(arguments: Entrance.allCases)
+    func `whoever is in a scope keeps the glances of other threads out, and waits for one that came before`(
+        _ entrance: Entrance
+    ) throws {
+        let gate = ScopeGate()
+        for _ in 0..<3 {
+            expect(entrance.enter(gate))
+            expect(!gate.enterForGlance() && !gate.enterAhead())
+            gate.leave()
+        }
+        let (isAtGate, isOver) = (Shared(false), Shared(false))
+        expect(gate.enterForGlance())
+        let thread = onThread {
+            isAtGate.update { $0 = true }
+            expect(entrance.enter(gate))
+            expect(isOver.current)
+            expect(!gate.enterForGlance())
+            gate.leave()
+        }
+        try wait { isAtGate.current }
+        for _ in 0..<1000 { sched_yield() }
+        isOver.update { $0 = true }
+        gate.leaveAfterGlance()
+        try thread.join()
+        expect(gate.enterForGlance())
+        gate.leaveAfterGlance()
+        // A block that was submitted keeps them out as well, so that its thread sees what it has done.
+        gate.awaitBlock()
+        expect(!gate.enterForGlance() && !gate.enterAhead())
+        gate.endBlock()
+        expect(gate.enterForGlance())
+        gate.leaveAfterGlance()
+    }
 
     @Test func `the concurrency type is fixed when the context is made (CS-1)`() {
         expectEqual(NSManagedObjectContext(.privateQueue).concurrencyType, .privateQueueConcurrencyType)
