@@ -321,6 +321,56 @@ struct MessageTableTests {
         }
     }
 
+    /// A loop that is slower than the messages has the newest ones, and each sequence counts for itself.
+    @Test func `as many messages wait as a sequence was made for, and the oldest are dropped`() async throws {
+        typealias Message = Context.DidSaveObjectIDsAsyncMessage
+        typealias Form = (name: String, make: (NotificationCenter, Int) -> any AsyncIteratorProtocol)
+        let subject = background[0]
+        let forms: [Form] = [
+            ("a type", { $0.messages(for: Message.self, bufferSize: $1).makeAsyncIterator() }),
+            ("a subject's type", { $0.messages(of: subject, for: Message.self, bufferSize: $1).makeAsyncIterator() }),
+            (
+                "an identifier",
+                { $0.messages(of: Context.self, for: .didSaveObjectIDsAsync, bufferSize: $1).makeAsyncIterator() }
+            ),
+            (
+                "a subject's identifier",
+                { $0.messages(of: subject, for: .didSaveObjectIDsAsync, bufferSize: $1).makeAsyncIterator() }
+            ),
+        ]
+        let defaults: [Form] = [
+            ("a type", { center, _ in center.messages(for: Message.self).makeAsyncIterator() }),
+            ("a subject's type", { center, _ in center.messages(of: subject, for: Message.self).makeAsyncIterator() }),
+            (
+                "an identifier",
+                { center, _ in center.messages(of: Context.self, for: .didSaveObjectIDsAsync).makeAsyncIterator() }
+            ),
+            (
+                "a subject's identifier",
+                { center, _ in center.messages(of: subject, for: .didSaveObjectIDsAsync).makeAsyncIterator() }
+            ),
+        ]
+        for (forms, limits) in [(forms, [1, 2, 5, 12]), (defaults, [10])] {
+            for (form, limit) in forms.flatMap({ form in limits.map { (form, $0) } }) {
+                // Nobody else posts here.
+                let center = NotificationCenter()
+                func post(_ number: Int64) {
+                    let token = NSPersistentHistoryToken(transactionNumbers: ["a": number])
+                    center.post(name: Message.name, object: subject, userInfo: ["newChangeToken": token])
+                }
+                let iterators = Iterators([form.make(center, limit)])
+                for number in 1...14 as ClosedRange<Int64> { post(number) }
+                var found: [String] = []
+                for next in 0...limit {
+                    // The next message is a new one only if none of the others waits any more.
+                    if next == limit { post(15) }
+                    found.append(numbers((try await iterators.next(0) as? Message)?.historyToken))
+                }
+                expectEqual(found, (15 - limit...15).map { "\($0)" }, "\(form.name) with \(limit)")
+            }
+        }
+    }
+
     @Test func `a token of the history may be sent to another task`() async {
         func send<Value: Sendable>(_ value: Value) async -> Value { await Task.detached { value }.value }
         let sent = await send(token)

@@ -566,6 +566,32 @@ struct ExpectedStatementsTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [0, 1, 3])
+    func `as many reads as expected are permitted, and not one more`(kind: StoreKind, limit: Int) async throws {
+        let stack = try guide(kind)
+        let context = stack.context()
+        for count in 0...limit + 1 {
+            var found: [TooManyStatements?] = [nil, nil]
+            do {
+                let result = try stack.coordinator.expectStatements(atMost: limit) {
+                    try context.performAndWait { () throws in
+                        for _ in 0..<count { _ = try context.count(for: twelve()) }
+                        return count
+                    }
+                }
+                expectEqual(result, count)
+            } catch let error as TooManyStatements { found[0] = error }
+            do {
+                try await stack.coordinator.expectStatements(atMost: limit) {
+                    try await context.perform { for _ in 0..<count { _ = try context.count(for: twelve()) } }
+                }
+            } catch let error as TooManyStatements { found[1] = error }
+            let isTooMany = count > limit
+            expectEqual(found.map { $0?.count }, Array(repeating: isTooMany ? count : nil, count: 2), "\(count)")
+            expectEqual(found.map { $0?.limit }, Array(repeating: isTooMany ? limit : nil, count: 2), "\(count)")
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `an asynchronous fetch counts once`(kind: StoreKind) async throws {
         let stack = try guide(kind)

@@ -55,6 +55,22 @@ struct HostileModelTests {
         expectEqual(endless.code, .fileReadTooLarge)
     }
 
+    /// A small file may mean millions of parts, if each names the same ones again and again.
+    @Test func `all parts of a file are counted together, and more than a million are refused`() throws {
+        let budget = ReadingBudget()
+        for count in [0, 1, 999_998, 1, 0] { try budget.spend(count) }
+        for count in [1, 2, .max] {
+            let error = expectThrows(ModelError.self) { try budget.spend(count) }
+            expectEqual(error?.kind, .malformed)
+            expectEqual(error?.message.contains("repeats its parts too often"), true)
+        }
+        // What is too much at once leaves room for less.
+        let other = ReadingBudget()
+        expectThrows(ModelError.self) { try other.spend(1_000_001) }
+        try other.spend(1_000_000)
+        try ReadingBudget().spend(1_000_000)
+    }
+
     @Test(arguments: DifferentialSeeds.all)
     func `damaged files never stop the program`(seed: UInt64) throws {
         let text = """
