@@ -77,6 +77,29 @@ struct FormatParserTests {
         expectEqual(again.formatText, expected)
     }
 
+    @Test(arguments: [
+        "a", "a.b", "SELF", "$x", "$x.b", "ANYKEY", "1", "'t'", "nil", "{a, b}", "a + b", "sqrt(a)", "sum(a)", "now()",
+        "a[0]",
+        "a UNION b", "SUBQUERY(a, $x, $x == 1)", "TERNARY(a == 1, b, c)", "FUNCTION(a, 'x', b)", "CAST(a, 'NSDate')",
+        "FETCH(a, b, NO)",
+    ])
+    func `a key path behind any expression prints so that it parses back`(_ text: String) throws {
+        let target = try NSExpression(validating: text)
+        for path in ["c", "c.d", "@count", "c.@sum.d", "first", "größe"] {
+            for argument in [NSExpression(forConstantValue: path), NSExpression(forKeyPath: path)] {
+                let expression = NSExpression(
+                    forFunction: target,
+                    selectorName: "valueForKeyPath:",
+                    arguments: [argument]
+                )
+                let again = try NSExpression(validating: "\(expression)")
+                expectEqual(again, expression, "\(expression)")
+                expectEqual(again.hash, expression.hash, "\(expression)")
+                expectEqual("\(again)", "\(expression)")
+            }
+        }
+    }
+
     /// A text that does not parse, and where the trouble is.
     static let refused: [(String, Int)] = [
         ("", 0), ("isActive", 8), ("a ==", 4), ("a == 1 b == 2", 7), ("a == 'x", 5), ("(a == 1", 7), ("a == 1)", 6),

@@ -305,7 +305,8 @@ struct MigrationManagerTests {
                 )
             }
             expectEqual(error.code, .migrationManagerSourceStore)
-            expect(error.userInfo[NSUnderlyingErrorKey] != nil)
+            expect(error.userInfo[NSUnderlyingErrorKey] is CocoaError)
+            expectEqual(error.userInfo[NSURLErrorKey] as? URL, url)
         }
         expect(!FileManager.default.fileExists(atPath: missing.path))
         expect(!FileManager.default.fileExists(atPath: move.destination.path))
@@ -331,16 +332,21 @@ struct MigrationManagerTests {
     @Test func `a destination that is no store, or of another model, is left alone`() throws {
         let move = try LibraryMove()
         try Data("precious".utf8).write(to: move.destination)
-        let error = try #require(throws: CocoaError.self) { try move.migrate() }
-        expectEqual(error.code, .migrationManagerDestinationStore)
+        /// The cause of the failure, which the error has beside the place.
+        func cause() throws -> CocoaError.Code? {
+            let error = try #require(throws: CocoaError.self) { try move.migrate() }
+            expectEqual(error.code, .migrationManagerDestinationStore)
+            expectEqual(error.userInfo[NSURLErrorKey] as? URL, move.destination)
+            let cause = error.userInfo[NSUnderlyingErrorKey] as? CocoaError
+            expectEqual(cause.map { error.localizedDescription.contains($0.localizedDescription) }, true)
+            return cause?.code
+        }
+        try expectEqual(cause(), .fileReadCorruptFile)
         try expectEqual(Data(contentsOf: move.destination), Data("precious".utf8))
 
         try FileManager.default.removeItem(at: move.destination)
         try LibraryMove.change(move.destination, GuideModel.make()) { LibraryMove.make("Tag", ["title": "t"], $0) }
-        try expectEqual(
-            #require(throws: CocoaError.self) { try move.migrate() }.code,
-            .migrationManagerDestinationStore
-        )
+        try expectEqual(cause(), .persistentStoreIncompatibleVersionHash)
         let tags = try LibraryMove.change(move.destination, GuideModel.make()) {
             try $0.count(for: NSFetchRequest<NSManagedObject>(entityName: "Tag"))
         }

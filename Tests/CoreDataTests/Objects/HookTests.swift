@@ -194,6 +194,14 @@ struct HookTests {
         }
     }
 
+    @Test func `each event that replaces values has a bit of its own, that of Apple's framework`() {
+        let events: [NSSnapshotEventType] = [
+            .undoInsertion, .undoDeletion, .undoUpdate, .rollback, .refresh, .mergePolicy,
+        ]
+        expectEqual(events.map(\.rawValue), [2, 4, 8, 16, 32, 64])
+        for event in events { expectEqual(events.filter(event.contains), [event]) }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `undo tells an object whether its insertion, its deletion or a change was undone`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)

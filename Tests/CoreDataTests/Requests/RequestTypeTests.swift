@@ -19,6 +19,60 @@ struct RequestTypeTests {
         return stack
     }
 
+    /// Programs keep these numbers, and the files of models and mapping models have them.
+    @Test func `the numbers of types and options are those of Apple's framework`() {
+        let results: [NSFetchRequestResultType] = [
+            .managedObjectResultType, .managedObjectIDResultType, .dictionaryResultType, .countResultType,
+        ]
+        expectEqual(results.map(\.rawValue), [0, 1, 2, 4])
+        let requests: [NSPersistentStoreRequestType] = [
+            .fetchRequestType, .saveRequestType, .batchInsertRequestType, .batchUpdateRequestType,
+            .batchDeleteRequestType,
+        ]
+        expectEqual(requests.map(\.rawValue), [1, 2, 5, 6, 7])
+        let insertions: [NSBatchInsertRequestResultType] = [.statusOnly, .objectIDs, .count]
+        expectEqual(insertions.map(\.rawValue), [0, 1, 2])
+        let updates: [NSBatchUpdateRequestResultType] = [
+            .statusOnlyResultType, .updatedObjectIDsResultType, .updatedObjectsCountResultType,
+        ]
+        expectEqual(updates.map(\.rawValue), [0, 1, 2])
+        let deletions: [NSBatchDeleteRequestResultType] = [
+            .resultTypeStatusOnly, .resultTypeObjectIDs, .resultTypeCount,
+        ]
+        expectEqual(deletions.map(\.rawValue), [0, 1, 2])
+        let histories: [NSPersistentHistoryResultType] = [
+            .statusOnly, .objectIDs, .count, .transactionsOnly, .changesOnly, .transactionsAndChanges,
+        ]
+        expectEqual(histories.map(\.rawValue), [0, 1, 2, 3, 4, 5])
+        let changes: [NSPersistentHistoryChangeType] = [.insert, .update, .delete]
+        expectEqual(changes.map(\.rawValue), [0, 1, 2])
+        let steps: [NSFetchedResultsChangeType] = [.insert, .delete, .move, .update]
+        expectEqual(steps.map(\.rawValue), [1, 2, 3, 4])
+        let queues: [NSManagedObjectContextConcurrencyType] = [.privateQueueConcurrencyType, .mainQueueConcurrencyType]
+        expectEqual(queues.map(\.rawValue), [1, 2])
+        let policies: [NSMergePolicyType] = [
+            .errorMergePolicyType, .mergeByPropertyStoreTrumpMergePolicyType,
+            .mergeByPropertyObjectTrumpMergePolicyType, .overwriteMergePolicyType, .rollbackMergePolicyType,
+        ]
+        expectEqual(policies.map(\.rawValue), [0, 1, 2, 3, 4])
+        let rules: [NSDeleteRule] = [.noActionDeleteRule, .nullifyDeleteRule, .cascadeDeleteRule, .denyDeleteRule]
+        expectEqual(rules.map(\.rawValue), [0, 1, 2, 3])
+        let indexes: [NSFetchIndexElementType] = [.binary, .rTree]
+        expectEqual(indexes.map(\.rawValue), [0, 1])
+        let mappings: [NSEntityMappingType] = [
+            .undefinedEntityMappingType, .customEntityMappingType, .addEntityMappingType, .removeEntityMappingType,
+            .copyEntityMappingType, .transformEntityMappingType,
+        ]
+        expectEqual(mappings.map(\.rawValue), [0, 1, 2, 3, 4, 5])
+        let attributes: [NSAttributeType] = [
+            .undefinedAttributeType, .integer16AttributeType, .integer32AttributeType, .integer64AttributeType,
+            .decimalAttributeType, .doubleAttributeType, .floatAttributeType, .stringAttributeType,
+            .booleanAttributeType, .dateAttributeType, .binaryDataAttributeType, .UUIDAttributeType,
+            .URIAttributeType, .transformableAttributeType, .objectIDAttributeType, .compositeAttributeType,
+        ]
+        expectEqual(attributes.map(\.rawValue), Array(0...12).map { $0 * 100 } + [1800, 2000, 2100])
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `a request of a class without an asked type takes any form of results`(_ kind: StoreKind) throws {
         try stack(kind).inContext { context throws in
