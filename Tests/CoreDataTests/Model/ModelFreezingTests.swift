@@ -57,6 +57,62 @@ struct ModelFreezingTests {
         expect(message.contains("in use"))
     }
 
+    /// A change of one more property of a part of a frozen model.
+    private static func changePart(_ number: Int) {
+        let model = libraryModel()
+        let book = model.entitiesByName["Book"] ?? NSEntityDescription()
+        let derived = NSDerivedAttributeDescription()
+        (derived.name, derived.type) = ("loud", .string)
+        derived.derivationExpression = NSExpression(format: "uppercase:(title)")
+        let composite = NSCompositeAttributeDescription()
+        (composite.name, composite.elements) = ("place", [attribute("shelf")])
+        let fetched = NSFetchedPropertyDescription()
+        (fetched.name, fetched.fetchRequest) = ("cheap", NSFetchRequest(entityName: "Book"))
+        let computed = NSExpressionDescription()
+        (computed.name, computed.expression) = ("short", NSExpression(format: "lowercase:(title)"))
+        computed.resultType = .string
+        let element = NSFetchIndexElementDescription(property: computed, collationType: .binary)
+        book.indexes.append(NSFetchIndexDescription(name: "byShort", elements: [element]))
+        book.properties += [derived, composite, fetched]
+        model.freeze()
+        let title = book.attributesByName["title"] ?? NSAttributeDescription()
+        let author = book.relationshipsByName["author"] ?? NSRelationshipDescription()
+        switch number {
+        case 0: book.renamingIdentifier = "Volume"
+        case 1: book.compoundIndexes = [["title"]]
+        case 2: title.isTransient = true
+        case 3: title.isIndexed = true
+        case 4: title.renamingIdentifier = "heading"
+        case 5: title.versionHashModifier = "x"
+        case 6: title.attributeValueClassName = "NSNumber"
+        case 7: title.valueTransformerName = "x"
+        case 8: title.allowsExternalBinaryDataStorage = true
+        case 9: title.preservesValueInHistoryOnDeletion = true
+        case 10: author.minCount = 1
+        case 11: author.maxCount = 2
+        case 12: author.isOrdered = true
+        case 13: derived.derivationExpression = nil
+        case 14: composite.elements = []
+        case 15: composite.elements[0].name = "x"
+        case 16: fetched.fetchRequest = nil
+        case 17: fetched.fetchRequest?.fetchLimit = 1
+        case 18: computed.expression = nil
+        case 19: computed.resultType = .double
+        case 20: book.indexes[0].elements = []
+        case 21: book.indexes[0].partialIndexPredicate = NSPredicate(value: true)
+        case 22: element.collationType = .rTree
+        default: break
+        }
+    }
+
+    @Test(arguments: 0..<23) func `every property of each part stops the program too`(_ number: Int) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [number] in
+            Self.changePart(number)
+        }
+        let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        expect(message.contains("in use"), "\(number): \(message)")
+    }
+
     @Test func `freezing an invalid model stops the program with the reason`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             NSManagedObjectModel(NSEntityDescription("A", relationship("r"))).freeze()
