@@ -305,6 +305,76 @@ struct SeveralStoresTests {
         }
     }
 
+    /// The stores are written one after the other, in the order of their first changed objects.
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `the error, the messages and the objects say which of two stores has taken a save`(
+        kind: StoreKind,
+        takesNotes: Bool
+    ) async throws {
+        let parts = try Parts(kind)
+        let (context, reader) = (parts.context(), parts.context())
+        let messages = Shared<[[Set<NSManagedObjectID>]]>([])
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSManagedObjectContextDidSave,
+            object: context,
+            queue: nil
+        ) { notification in
+            let sets = [NSInsertedObjectsKey, NSUpdatedObjectsKey, NSDeletedObjectsKey].map { key in
+                Set((notification.userInfo?[key] as? Set<NSManagedObject> ?? []).map(\.objectID))
+            }
+            messages.update { $0.append(sets) }
+        }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        /// What is stored.
+        func stored() throws -> [String] {
+            try reader.performAndWait {
+                reader.reset()
+                let notes = try reader.fetch(NSFetchRequest<NSManagedObject>(entityName: "Note"))
+                let people = try reader.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person"))
+                return notes.map { $0.value(forKey: "text") as? String ?? "" }.sorted()
+                    + people.map { "\($0.value(forKey: "name") ?? "") \($0.value(forKey: "age") ?? "")" }.sorted()
+            }
+        }
+        try await context.perform {
+            let ada = Self.insert("Person", ["name": "Ada", "age": 1], context)
+            let kept = Self.insert("Note", ["text": "old"], context)
+            let gone = Self.insert("Note", ["text": "gone"], context)
+            try context.save()
+            messages.update { $0 = [] }
+
+            if takesNotes { kept.setValue("new", forKey: "text") }
+            ada.setValue(2, forKey: "age")
+            kept.setValue("new", forKey: "text")
+            let double = Self.insert("Person", ["name": "Ada", "age": 3], context)
+            let note = Self.insert("Note", ["text": "milk"], context)
+            context.delete(gone)
+            let error = expectThrows(CocoaError.self) { try context.save() }
+
+            let cause = takesNotes ? error?.userInfo[NSUnderlyingErrorKey] as? CocoaError : error
+            expectEqual(cause?.code, .managedObjectConstraintMerge)
+            expectEqual(error?.code == .persistentStoreIncompleteSave, takesNotes)
+            expectEqual(context.insertedObjects, takesNotes ? [double] : [double, note])
+            expectEqual(context.updatedObjects, takesNotes ? [ada] : [ada, kept])
+            expectEqual(context.deletedObjects, takesNotes ? [] : [gone])
+            expectEqual([note, kept].map(\.hasChanges), [!takesNotes, !takesNotes])
+            let taken: [Set<NSManagedObjectID>] = [[note.objectID], [kept.objectID], [gone.objectID]]
+            expectEqual(messages.current, takesNotes ? [taken] : [])
+            try expectEqual(stored(), takesNotes ? ["milk", "new", "Ada 1"] : ["gone", "old", "Ada 1"])
+
+            // Once the cause is gone, the rest is saved, and nothing twice.
+            double.setValue("Grace", forKey: "name")
+            messages.update { $0 = [] }
+            try context.save()
+            expect(!context.hasChanges && !note.objectID.isTemporaryID && !double.objectID.isTemporaryID)
+            let people: [Set<NSManagedObjectID>] = [[double.objectID], [ada.objectID], []]
+            let all: [Set<NSManagedObjectID>] = [
+                [double.objectID, note.objectID], [ada.objectID, kept.objectID], [gone.objectID],
+            ]
+            expectEqual(messages.current, [takesNotes ? people : all])
+            try expectEqual(stored(), ["milk", "new", "Ada 2", "Grace 3"])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `an entity that no store holds cannot be saved, and says so`(kind: StoreKind) async throws {
         let parts = try Parts(kind)
