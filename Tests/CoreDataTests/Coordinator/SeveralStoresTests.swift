@@ -8,7 +8,7 @@ struct SeveralStoresTests {
     /// Notes go into one store, users into the other; tags into both.
     private static func model() -> NSManagedObjectModel {
         let note = GuideModel.entity("Note", NSManagedObject.self)
-        note.properties = [GuideModel.attribute("text", .string)]
+        note.properties = [GuideModel.attribute("text", .string), GuideModel.attribute("stars", .integer16)]
         let person = GuideModel.entity("Person", NSManagedObject.self)
         person.properties = [GuideModel.attribute("name", .string), GuideModel.attribute("age", .integer16)]
         person.uniquenessConstraints = [["name"]]
@@ -372,6 +372,64 @@ struct SeveralStoresTests {
             ]
             expectEqual(messages.current, [takesNotes ? people : all])
             try expectEqual(stored(), ["milk", "new", "Ada 2", "Grace 3"])
+        }
+    }
+
+    /// A policy that resolves conflicts of versions, and none of constraints.
+    private final class Refusing: NSMergePolicy, @unchecked Sendable {
+        // @unchecked Sendable: no state.
+        override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
+            throw CocoaError(.managedObjectConstraintMerge)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a policy has resolved stays for the store that took it, and is taken back for the one that refused`(
+        kind: StoreKind
+    ) async throws {
+        let parts = try Parts(kind)
+        let (context, other) = (parts.context(), parts.context())
+        context.mergePolicy = Refusing(merge: .mergeByPropertyObjectTrumpMergePolicyType)
+        /// What is stored.
+        func stored() throws -> [String] {
+            try other.performAndWait {
+                other.reset()
+                let notes = try other.fetch(NSFetchRequest<NSManagedObject>(entityName: "Note"))
+                let people = try other.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person"))
+                return notes.map { "\($0.value(forKey: "text") ?? "") \($0.value(forKey: "stars") ?? "")" }
+                    + people.map { "\($0.value(forKey: "name") ?? "") \($0.value(forKey: "age") ?? "")" }.sorted()
+            }
+        }
+        try await context.perform {
+            let kept = Self.insert("Note", ["text": "old", "stars": 1], context)
+            let ada = Self.insert("Person", ["name": "Ada", "age": 2], context)
+            _ = Self.insert("Person", ["name": "Bob", "age": 3], context)
+            try context.save()
+            let (note, person) = (kept.objectID, ada.objectID)
+            try other.performAndWait {
+                try other.existingObject(with: note).setValue(7, forKey: "stars")
+                try other.existingObject(with: person).setValue(9, forKey: "age")
+                try other.save()
+            }
+
+            kept.setValue("mine", forKey: "text")
+            ada.setValue("Ada L", forKey: "name")
+            let double = Self.insert("Person", ["name": "Bob", "age": 4], context)
+            expectEqual(expectThrows(CocoaError.self) { try context.save() }?.code, .persistentStoreIncompleteSave)
+
+            expectEqual(kept.value(forKey: "text") as? String, "mine")
+            expectEqual(kept.value(forKey: "stars") as? Int, 7)
+            expectEqual(ada.value(forKey: "name") as? String, "Ada L")
+            expectEqual(ada.value(forKey: "age") as? Int, 2)
+            expectEqual([kept, ada, double].map(\.hasChanges), [false, true, true])
+            expect(ada.changedValues().keys.sorted() == ["name"] && double.isInserted && double.objectID.isTemporaryID)
+            try expectEqual(stored(), ["mine 7", "Ada 9", "Bob 3"])
+
+            double.setValue("Grace", forKey: "name")
+            try context.save()
+            expect(!context.hasChanges)
+            expectEqual(ada.value(forKey: "age") as? Int, 9)
+            try expectEqual(stored(), ["mine 7", "Ada L 9", "Bob 3", "Grace 4"])
         }
     }
 
