@@ -178,6 +178,41 @@ struct MappingModelTests {
         try expectEqual(store.scratch.names.filter { !$0.hasPrefix("aging") }, ["new.sqlite"])
     }
 
+    @Test(arguments: [true, false])
+    func `what an inferred mapping cannot migrate from is named with its cause, and nothing is left`(_ usesSQL: Bool)
+        throws
+    {
+        let (source, destination) = (ModelSketch.model("A: n String"), ModelSketch.model("A: n String, x String"))
+        let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: source, destinationModel: destination)
+        let scratch = try ScratchFolder()
+        let damaged = scratch.file("damaged.sqlite")
+        try Data(repeating: 7, count: 5000).write(to: damaged)
+        let other = scratch.file("other.sqlite")
+        try LibraryMove.change(other, GuideModel.make()) { _ in }
+        let newer = scratch.file("newer.sqlite")
+        try LibraryMove.change(newer, destination) { _ in }
+        let before = try Set(scratch.names)
+        let url = scratch.file("new.sqlite")
+        let causes: [(URL, CocoaError.Code)] = [
+            // Either says that there is no such file.
+            (scratch.file("missing.sqlite"), usesSQL ? .fileReadNoSuchFile : .fileNoSuchFile),
+            (damaged, .fileReadCorruptFile),
+            (other, .persistentStoreIncompatibleVersionHash), (newer, .persistentStoreIncompatibleVersionHash),
+        ]
+        for (place, cause) in causes {
+            let manager = NSMigrationManager(sourceModel: source, destinationModel: destination)
+            manager.usesStoreSpecificMigrationManager = usesSQL
+            let error = expectThrows(CocoaError.self) {
+                try manager.migrateStore(from: place, type: .sqlite, mapping: mapping, to: url, type: .sqlite)
+            }
+            expectEqual(error?.code, .migrationManagerSourceStore, "\(place.lastPathComponent)")
+            expectEqual(error?.userInfo[NSURLErrorKey] as? URL, place)
+            let found = error?.userInfo[NSUnderlyingErrorKey] as? CocoaError
+            expectEqual(found?.code, cause, "\(place.lastPathComponent)")
+            try expectEqual(Set(scratch.names), before, "\(place.lastPathComponent)")
+        }
+    }
+
     @Test func `m110 a mapping that was changed after it was inferred is carried out as it is`() throws {
         let store = try AgingStore()
         try store.use(ModelSketch.model("A: n String, x String")) { context in
