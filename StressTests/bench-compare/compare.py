@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".build" / "bench-compare"
 TIMED = "W1,W1b,W2,W3,W4,W5,W6,W7,W8,W9,W11,W12,W13,W16,read,write"
-COUNTED = "W1,W2,W4,W6,W16,read,write"
+COUNTED = "W1,W2,W4,W6,W16,M3,read,write"
 #: The function of the benchmark whose instructions are counted, as a pattern for its name after Swift has mangled it.
 MEASURED = "*measuredWork*"
 #: How sure it is that a workload has changed for which that is printed.

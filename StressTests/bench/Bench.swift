@@ -49,6 +49,10 @@ enum Bench {
             return
         }
         if options.prepares { return try options.side.fill(options.folder, scale: options.scale) }
+        if let workload = options.onceModels {
+            print(try OneRun(workload, in: options.folder, scale: options.scale).line)
+            return
+        }
         if let workload = options.once {
             let isWarm = options.caches == .warm
             let run = try OneRun(workload, on: options.side, in: options.folder, scale: options.scale, isWarm: isWarm)

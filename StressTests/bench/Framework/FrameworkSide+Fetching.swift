@@ -92,4 +92,21 @@ extension FrameworkSide {
             return Sample(duration: clock.now - start, checksum: checksum)
         }
     }
+
+    // MARK: - W27
+
+    /// Reads all objects, of which only those of a few batches have their rows at a time.
+    static func readInBatches(_ stack: Stack, asArray: Bool) throws -> Sample {
+        let context = stack.context
+        return try context.performAndWait {
+            try Sample.measuring {
+                let request = NSFetchRequest<Venue>(entityName: "Venue")
+                request.fetchBatchSize = Scale.largeBatchSize
+                if asArray {
+                    return try context.fetch(request).reduce(0) { $0 &+ checksum(of: $1) }
+                }
+                return try context.batchedResults(for: request).reduce(0) { $0 &+ checksum(of: $1) }
+            }
+        }
+    }
 }

@@ -61,6 +61,8 @@ enum FrameworkSide: Side {
         case .traverse: try traverse(stack)
         case .queryOverChanges: try queryOverChanges(stack, scale: scale)
         case .firstBatch: try readFirstBatch(stack)
+        case .readInBatches: try readInBatches(stack, asArray: false)
+        case .readArrayInBatches: try readInBatches(stack, asArray: true)
         case .mergeSave: try mergeSave(stack, scale: scale)
         case .openContext: try openContexts(stack, scale: scale)
         case .readProperties: try readProperties(stack, scale: scale)

@@ -25,6 +25,8 @@ struct BenchOptions {
     /// The workload that this process runs once, on one side only, so that it can print how long that takes and how much
     /// memory.
     var once: Workload?
+    /// The same for work with SwiftData's models, which makes their database first if it is missing.
+    var onceModels: ModelWorkload?
     /// The side that ``once`` and ``prepares`` are about.
     var side: any Side.Type = FrameworkSide.self
     /// Whether the orders of Northwind are read, and nothing else.
@@ -93,7 +95,8 @@ struct BenchOptions {
           --no-defaults    leave out the raw side with SQLite's own settings
           --json FILE      append one JSON object a line and workload
           --prepare        only make the database of one side in FOLDER, and leave it there
-          --once NAME      run a workload once on it; print nanoseconds, a checksum, and the peak of memory in bytes
+          --once NAME      run a workload once on it; print nanoseconds, a checksum, and the peak of memory in bytes;
+                           of those with SwiftData's models M1 to M3
           --side SIDE      \(OneRun.sides.map(\.name).joined(separator: ", ")) (default: coredata)
           --instrument     let an instrument count what the framework does, to see what that costs
           --row-cache N    bytes of rows that nobody holds that a store's cache keeps
@@ -187,7 +190,12 @@ struct BenchOptions {
                 options.width = width
             case "--no-defaults": options.measuresDefaults = false
             case "--prepare": options.prepares = true
-            case "--once": options.once = try workload(try value(of: name))
+            case "--once":
+                let text = try value(of: name)
+                options.onceModels = ModelWorkload.allCases.first {
+                    $0.isDoneOnce && $0.name.lowercased() == text.lowercased()
+                }
+                if options.onceModels == nil { options.once = try workload(text) }
             case "--side":
                 let text = try value(of: name)
                 guard let named = OneRun.sides.first(where: { $0.name == text }) else {

@@ -17,6 +17,18 @@ struct OneRun {
         peakMemory = ResidentMemory.peak ?? 0
     }
 
+    /// Does work with SwiftData's models in this process, and makes their database if it is missing.
+    init(_ workload: ModelWorkload, in folder: String, scale: Scale) throws {
+        if !ModelSide.hasDatabase(in: folder) { try ModelSide.fill(folder, scale: scale) }
+        sample =
+            switch workload {
+            case .read: try ModelSide.read(in: folder, scale: scale)
+            case .write: try ModelSide.write(in: folder, scale: scale)
+            default: try ModelSide.readEverything(in: folder)
+            }
+        peakMemory = ResidentMemory.peak ?? 0
+    }
+
     /// Lets another process do the work.
     init(inProcessOf workload: Workload, on side: any Side.Type, in folder: String, _ options: BenchOptions) throws {
         guard let name = Self.sides.first(where: { $0.side == side })?.name else {

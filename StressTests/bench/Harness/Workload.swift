@@ -14,6 +14,8 @@ enum Workload: String, CaseIterable {
     case queryOverChanges = "W12"
     case findOrInsert = "W24"
     case firstBatch = "W13"
+    case readInBatches = "W27"
+    case readArrayInBatches = "W27b"
     case openContext = "W16"
     case readProperties = "read"
     case writeProperties = "write"
@@ -50,6 +52,8 @@ enum Workload: String, CaseIterable {
         case .findOrInsert:
             "2,000 times: look for a row by an indexed value, insert it if there is none; nothing is saved"
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
+        case .readInBatches: "read every property of all rows in batches of 1,000, without keeping them"
+        case .readArrayInBatches: "the same, with an array that has all objects, most of them as faults"
         case .change: "load, change and save 10,000 rows"
         case .changeLocked: "1,000 times: lock one row, change it and save, in a transaction each"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
@@ -84,6 +88,7 @@ enum Workload: String, CaseIterable {
         case .insert: .ratio(2.5)
         case .insertInBatches: .ratio(1.5)
         case .readEverything, .query, .traverse: .ratio(1.5)
+        case .readInBatches, .readArrayInBatches: .ratio(3)
         case .lookUp: .ratio(2)
         case .requestOne: .ratio(3)
         case .findOrInsert: .each(nanoseconds: 100_000)
@@ -126,7 +131,7 @@ extension Workload {
     var saves: Bool {
         switch self {
         case .readEverything, .query, .lookUp, .requestOne, .traverse, .queryOverChanges, .findOrInsert, .firstBatch,
-            .openContext, .readProperties, .writeProperties, .aggregate:
+            .readInBatches, .readArrayInBatches, .openContext, .readProperties, .writeProperties, .aggregate:
             false
         default: true
         }
@@ -187,6 +192,7 @@ struct Scale {
     /// How often a row is looked for before it is inserted.
     static let searches = 2000
     static let batchSize = 100
+    static let largeBatchSize = 1000
     var changes: Int { min(10_000, venues) }
     static let venuesPerBatch = 100
     static let changesPerChildSave = 100

@@ -4,9 +4,14 @@ import SwiftData
 /// The work as a program does it with SwiftData's models.
 enum ModelSide {
     static func container(in folder: String) throws -> ModelContainer {
-        let file = URL(fileURLWithPath: folder + "/models.store")
-        return try ModelContainer(for: Berth.self, configurations: ModelConfiguration(url: file))
+        try ModelContainer(for: Berth.self, configurations: ModelConfiguration(url: file(in: folder)))
     }
+
+    static func hasDatabase(in folder: String) -> Bool {
+        FileManager.default.fileExists(atPath: file(in: folder).path)
+    }
+
+    private static func file(in folder: String) -> URL { URL(fileURLWithPath: folder + "/models.store") }
 
     static func fill(_ folder: String, scale: Scale) throws {
         let context = ModelContext(try container(in: folder))

@@ -18,6 +18,9 @@ enum ModelWorkload: String, CaseIterable {
         }
     }
 
+    /// Whether it is one piece of work, which a process can do once.
+    var isDoneOnce: Bool { [.read, .write, .fetch].contains(self) }
+
     /// The goal: nanoseconds of one access, or a ratio to managed objects.
     var goal: Double? {
         switch self {

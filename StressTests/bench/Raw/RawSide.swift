@@ -106,6 +106,7 @@ enum RawSide: Side {
         case .findOrInsert: try findOrInsert(database)
         case .traverse: try traverse(database)
         case .firstBatch: try readFirstBatch(database)
+        case .readInBatches, .readArrayInBatches: try readOneByOne(database)
         case .change: try change(database, scale: scale)
         case .changeLocked: try changeLocked(database, scale: scale)
         case .mergeSave: try mergeSave(database, scale: scale)
