@@ -30,7 +30,7 @@ extension InMemoryContents {
     ///   - versions: The versions that the handed over rows will have, by root entity and key.
     /// - Returns: The rows that differ from the stored rows or from the rows that were handed over.
     package mutating func updateDerived(
-        _ permanent: KeyMap<Int64> = KeyMap(),
+        _ permanent: PermanentKeys = PermanentKeys(),
         versions: [Int: [Int64: Int64]] = [:]
     ) -> [Row] {
         guard let derived else { return [] }
@@ -69,7 +69,7 @@ extension InMemoryContents {
         of source: DerivedSource?,
         in row: Row,
         key: Int64,
-        permanent: KeyMap<Int64>
+        permanent: PermanentKeys
     ) -> PredicateValue {
         switch source {
         case nil: return .null
@@ -93,7 +93,7 @@ extension InMemoryContents {
     // MARK: - What a change makes out of date
 
     /// Notes the rows whose derived attributes become out of date when a row is entered or removed.
-    package mutating func outdateDependants(of old: Row?, new: Row?, key: Int64, permanent: KeyMap<Int64>) {
+    package mutating func outdateDependants(of old: Row?, new: Row?, key: Int64, permanent: PermanentKeys) {
         guard let derived, let layout = (new ?? old)?.layout else { return }
         func differs(_ attribute: Slot?) -> Bool {
             guard let attribute else { return false }
@@ -119,7 +119,7 @@ extension InMemoryContents {
 
 extension Row {
     /// Sets the key, the version and the references that the save will set in the row that was handed over.
-    package func setStored(key: Int64, version: Int64?, permanent: KeyMap<Int64>) {
+    package func setStored(key: Int64, version: Int64?, permanent: PermanentKeys) {
         setKey(key)
         if let version { setVersion(version) }
         setStamp(CoarseClock.now)

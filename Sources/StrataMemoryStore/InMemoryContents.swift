@@ -103,7 +103,7 @@ package struct InMemoryContents: Sendable {
         }
     }
 
-    private mutating func setReferences(of row: Row, key: Int64, isThere: Bool, permanent: KeyMap<Int64>) {
+    private mutating func setReferences(of row: Row, key: Int64, isThere: Bool, permanent: PermanentKeys) {
         for slot in row.layout.referenceSlots {
             guard let relationship = slot.relationship, let reference = row.reference(slot) else { continue }
             let name = RelationshipKey(relationship)
@@ -123,13 +123,13 @@ package struct InMemoryContents: Sendable {
     /// Enters a row.
     ///
     /// It replaces an earlier row with the same key.
-    package mutating func put(_ row: Row, key: Int64, permanent: KeyMap<Int64>) {
+    package mutating func put(_ row: Row, key: Int64, permanent: PermanentKeys) {
         enter(row, key: key, permanent: permanent)
         if derived != nil { outdated.add(key, root: row.layout.rootNumber, isWritten: true) }
     }
 
     /// Enters a row whose derived attributes do not change.
-    package mutating func enter(_ row: Row, key: Int64, permanent: KeyMap<Int64>) {
+    package mutating func enter(_ row: Row, key: Int64, permanent: PermanentKeys) {
         let root = row.layout.rootNumber
         var table = rows.removeValue(forKey: root) ?? PersistentMap()
         let old = table[key]
@@ -209,9 +209,9 @@ package struct InMemoryContents: Sendable {
     package mutating func removeRow(_ key: Int64, _ layout: EntityLayout) {
         guard let old = rows[layout.rootNumber]?[key] else { return }
         rows[layout.rootNumber]?.remove(key)
-        setReferences(of: old, key: key, isThere: false, permanent: KeyMap())
+        setReferences(of: old, key: key, isThere: false, permanent: PermanentKeys())
         uniques.remove(old, key)
-        if derived != nil { outdateDependants(of: old, new: nil, key: key, permanent: KeyMap()) }
+        if derived != nil { outdateDependants(of: old, new: nil, key: key, permanent: PermanentKeys()) }
         for name in owners.keys where name.destinationRoot == layout.rootNumber {
             guard let owner = owners[name]?.remove(key) else { continue }
             memberships[name]?[owner]?.remove(key)
@@ -269,7 +269,7 @@ package struct InMemoryContents: Sendable {
     /// - Returns: The result of the save.
     package mutating func apply(_ changes: StoreChanges, derives: Bool = true) -> StoreSaveResult {
         var result = StoreSaveResult()
-        var permanent = KeyMap<Int64>()
+        var permanent = PermanentKeys()
         for (root, key) in changes.keptKeys ?? [:] { lastKeys[root] = max(lastKeys[root, default: 0], key) }
         for row in changes.inserted {
             let key = row.key > 0 ? row.key : reserve(1, row.layout.rootNumber).lowerBound
@@ -303,7 +303,7 @@ package struct InMemoryContents: Sendable {
         of deletion: ExpectedRow,
         in changes: StoreChanges,
         result: StoreSaveResult,
-        permanent: KeyMap<Int64>
+        permanent: PermanentKeys
     ) -> [Row] {
         var released: [Row] = []
         var versions: [Int: [Int64: Int64]]?

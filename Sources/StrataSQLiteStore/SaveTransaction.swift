@@ -24,7 +24,7 @@ final class SaveTransaction {
     private(set) var conflicts: [StoreConflict] = []
     var result = StoreSaveResult()
     /// The permanent keys of rows that had temporary ones.
-    private(set) var permanentKeys = KeyMap<Int64>()
+    private(set) var permanentKeys = PermanentKeys()
     /// Rows whose stored form differs from the given one.
     var inexact: Set<TriggerReports.Entry> = []
     /// Owners in ordered relationships with members that may have no position yet.
@@ -105,7 +105,7 @@ final class SaveTransaction {
         let wanted = counts.enumerated().filter { $0.element > 0 }.map { ($0.offset, $0.element) }
         let reserved = try KeyAllocation(mapping).reserve(Dictionary(uniqueKeysWithValues: wanted), connection)
         var next = counts.indices.map { reserved[$0]?.lowerBound ?? 0 }
-        permanentKeys = KeyMap(minimumCapacity: inserted.count)
+        permanentKeys = PermanentKeys(minimumCapacity: inserted.count)
         var keys: [Int64] = []
         keys.reserveCapacity(inserted.count)
         for row in inserted {

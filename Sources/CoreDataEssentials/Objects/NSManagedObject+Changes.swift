@@ -352,7 +352,7 @@ extension NSManagedObject {
     }
 
     /// Replaces references to objects that have obtained permanent keys.
-    final func replaceReferences(_ permanent: KeyMap<Int64>) {
+    final func replaceReferences(_ permanent: PermanentKeys) {
         if flags.contains(.ownsRow) {
             for slot in layout.referenceSlots {
                 guard let reference = current?.reference(slot), reference.key < 0, let key = permanent[reference.key]

@@ -94,7 +94,7 @@ extension NSManagedObject {
         guard let extras, !extras.companions.isEmpty else { return [] }
         let companions = extras.companions
         extras.companions = [:]
-        var permanent = KeyMap<Int64>()
+        var permanent = PermanentKeys()
         for (key, companion) in companions {
             if let other = companion.context, other !== context {
                 fatalError(

@@ -91,7 +91,7 @@ final class ObjectExtras {
     }
 
     /// Replaces the keys of objects that a save has made permanent.
-    func replaceKeys(_ permanent: KeyMap<Int64>) {
+    func replaceKeys(_ permanent: PermanentKeys) {
         for index in toMany.indices { toMany[index]?.replaceKeys(permanent) }
         for index in eventToMany.indices { eventToMany[index].state?.replaceKeys(permanent) }
     }

@@ -476,7 +476,7 @@ struct ToManyState {
     /// Replaces the keys of objects that a save has made permanent.
     ///
     /// - Complexity: O(number of members added since the last call), if they came at the end.
-    mutating func replaceKeys(_ permanent: KeyMap<Int64>) {
+    mutating func replaceKeys(_ permanent: PermanentKeys) {
         func replaced(_ reference: ObjectReference) -> ObjectReference {
             guard reference.key < 0, let key = permanent[reference.key] else { return reference }
             return ObjectReference(key: key, entity: reference.entity)
@@ -561,8 +561,13 @@ private final class ToManyFields {
     /// Appends the latest members to the others.
     func gather() {
         guard !latest.isEmpty else { return }
-        loaded?.append(contentsOf: latest)
-        latest.removeAll(keepingCapacity: true)
+        if loaded?.isEmpty == true {
+            loaded = exchange(&latest, with: [])
+        } else {
+            loaded?.append(contentsOf: latest)
+            // Many members seldom come again in one event, so only little memory is kept for the next ones.
+            latest.removeAll(keepingCapacity: latest.count <= 16)
+        }
     }
 
     init(_ other: ToManyFields) {

@@ -81,7 +81,7 @@ struct BatchTransaction {
         return next
     }
 
-    mutating func put(_ row: Row) { contents.put(row, key: row.key, permanent: KeyMap()) }
+    mutating func put(_ row: Row) { contents.put(row, key: row.key, permanent: PermanentKeys()) }
 
     // MARK: - Owners and members
 

@@ -37,8 +37,8 @@ final class SaveTransaction {
     /// The mark in the lower bits of the versions that are written.
     let mark: Int64
     /// The permanent keys of rows that had temporary ones; made when needed, because few saves lead to new rows.
-    private lazy var permanentKeys: KeyMap<Int64> = {
-        var permanent = KeyMap<Int64>(minimumCapacity: result.insertedKeys.count)
+    private lazy var permanentKeys: PermanentKeys = {
+        var permanent = PermanentKeys(minimumCapacity: result.insertedKeys.count)
         for (row, key) in zip(changes.inserted, result.insertedKeys) where row.key < 0 {
             permanent.set(key, for: row.key)
         }

@@ -3,8 +3,8 @@ extension StoreChanges {
     ///
     /// - Returns: The permanent keys of the rows that had temporary ones.
     @discardableResult
-    package func settle(_ result: StoreSaveResult) -> KeyMap<Int64> {
-        var keys = KeyMap<Int64>(minimumCapacity: inserted.count)
+    package func settle(_ result: StoreSaveResult) -> PermanentKeys {
+        var keys = PermanentKeys(minimumCapacity: inserted.count)
         for (row, key) in zip(inserted, result.insertedKeys) where row.key < 0 { keys.set(key, for: row.key) }
         let stamp = CoarseClock.now
         func settle(_ row: Row, version: Int64) {

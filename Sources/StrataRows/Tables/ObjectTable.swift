@@ -247,6 +247,12 @@ public final class ObjectTable<Element: AnyObject> {
         (isDirect, low, high) = (true, .max, .min)
     }
 
+    /// Gives the memory back if the table is empty and has more than so many entries.
+    @inlinable
+    public func letGoOfMemory(above entries: Int) {
+        if count == 0, capacity > entries { removeAll() }
+    }
+
     // MARK: - Walking
 
     /// Calls `body` with each element, in no order.

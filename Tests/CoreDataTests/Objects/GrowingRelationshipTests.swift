@@ -102,7 +102,7 @@ struct GrowingRelationshipTests {
             switch Int.random(in: 0..<40, using: &dice) {
             case 0:
                 // This case is a save.
-                var permanent = KeyMap<Int64>()
+                var permanent = PermanentKeys()
                 for key in members.union(before).sorted() where key < 0 {
                     newest += 1
                     permanent.set(newest, for: key)

@@ -63,7 +63,7 @@ struct ToManyStateCostTests {
             before = nil
             _ = before
             look()
-            var permanent = KeyMap<Int64>()
+            var permanent = PermanentKeys()
             permanent.set(1000 + number, for: -number)
             state.replaceKeys(permanent)
             state.commitChanges()
@@ -143,7 +143,7 @@ struct ToManyStateCostTests {
         var known = Int64(Self.count)
         let time = processorTime {
             for _ in 0..<Self.saves {
-                var permanent = KeyMap<Int64>()
+                var permanent = PermanentKeys()
                 var before: ToManyState?
                 for number in 1...Int64(count) {
                     if before == nil { before = state.kept() }

@@ -23,7 +23,7 @@ struct IdentityMap {
     /// The number of objects in `tables` that causes the next search for unneeded objects.
     private var sweepThreshold = WorkSize.sweptObjects
     /// The keys that `obtainPermanentIDs` gave to unsaved objects, by temporary key.
-    private(set) var permanentKeys = KeyMap<Int64>()
+    private(set) var permanentKeys = PermanentKeys()
 
     /// The maximum number of tables for one store.
     private var tableStride = 1
@@ -103,11 +103,14 @@ struct IdentityMap {
     /// Replaces the faults for objects of other contexts by those whose objects are still unsaved.
     mutating func keepFaultsOfUnsaved(_ rest: [NSManagedObject]) { faultsOfUnsaved = rest }
 
+    /// Gives the memory of the table of unsaved objects back after a large save.
+    func letGoOfMemoryOfUnsaved() { temporaryObjects.letGoOfMemory(above: WorkSize.sweptObjects) }
+
     /// Notes the permanent key of an object that was known by a temporary key.
     mutating func setPermanentKey(_ key: Int64, for temporary: Int64) { permanentKeys.set(key, for: temporary) }
 
     /// Forgets all permanent keys, since nothing refers to the temporary ones any more.
-    mutating func forgetPermanentKeys() { permanentKeys = KeyMap() }
+    mutating func forgetPermanentKeys() { permanentKeys = PermanentKeys() }
 
     /// Notes that an object was found to have been deleted elsewhere.
     mutating func countLoss() { lossCount += 1 }
@@ -129,7 +132,7 @@ struct IdentityMap {
         temporaryObjects.removeAll()
         storedCount = 0
         sweepThreshold = WorkSize.sweptObjects
-        permanentKeys = KeyMap()
+        permanentKeys = PermanentKeys()
         faultsOfUnsaved = []
         resetCount += 1
     }

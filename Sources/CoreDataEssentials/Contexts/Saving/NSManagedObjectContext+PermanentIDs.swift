@@ -63,7 +63,7 @@ extension NSManagedObjectContext {
 
     private func enter(_ reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])]) {
         let unsaved = reserved.flatMap(\.objects)
-        var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
+        var permanent = PermanentKeys(minimumCapacity: unsaved.count)
         (upward?.root ?? self).downward.promotions.promote {
             for (store, objects, keys) in reserved {
                 for (object, key) in zip(objects, keys) {
@@ -83,7 +83,7 @@ extension NSManagedObjectContext {
     }
 
     /// Replaces the temporary keys of objects with the permanent ones, wherever they are used.
-    private func replaceKeys(_ permanent: KeyMap<Int64>, of objects: [NSManagedObject]) {
+    private func replaceKeys(_ permanent: PermanentKeys, of objects: [NSManagedObject]) {
         if model.hasOneWayRelationships {
             // There is no inverse by which to find the objects that point at these, so all changed objects are
             // searched.

@@ -117,7 +117,7 @@ final class SaveDoubt {
         return hasDropped
     }
 
-    private func markAsSaved(_ written: Written, permanent: KeyMap<Int64>, recordingIn saved: SavedChanges) {
+    private func markAsSaved(_ written: Written, permanent: PermanentKeys, recordingIn saved: SavedChanges) {
         let (context, object) = (plan.context, written.object)
         if written.wasDeleted {
             guard object.isDeleted else { return }

@@ -80,7 +80,7 @@ final class SavePlan {
     // MARK: - Results
 
     /// The permanent keys of rows that had temporary ones.
-    @exclusivity(unchecked) private(set) var permanentKeys = KeyMap<Int64>()
+    @exclusivity(unchecked) private(set) var permanentKeys = PermanentKeys()
     private(set) var reread: [(store: OpenStore, rows: [Row])] = []
     /// The numbers of the transactions that the histories have recorded, by the UUIDs of the stores.
     private(set) var historyNumbers: [String: Int64] = [:]

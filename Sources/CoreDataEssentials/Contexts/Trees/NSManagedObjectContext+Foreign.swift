@@ -58,7 +58,7 @@ extension NSManagedObjectContext {
         guard isOfTree || everywhere != identityMap.seenPromotions else { return }
         upward.seenPromotions = count
         identityMap.seenPromotions = everywhere
-        var permanent = KeyMap<Int64>()
+        var permanent = PermanentKeys()
         for (temporary, id) in upward.foreignIDs {
             // A save of the tree counts once all of its IDs are permanent; before that none of them may be used.
             guard id.isOfPermanentObject, isOfTree || !isOwn(id.current.store), let own = ownID(id),
@@ -86,7 +86,7 @@ extension NSManagedObjectContext {
 
 extension NSManagedObject {
     /// Replaces the keys of objects that have become permanent in all data of the object, including shared rows.
-    fileprivate final func replaceForeignKeys(_ permanent: KeyMap<Int64>) {
+    fileprivate final func replaceForeignKeys(_ permanent: PermanentKeys) {
         replaceReferences(permanent)
         if !flags.contains(.ownsRow) { current = current?.replacing(permanent) }
         guard let extras else { return }
@@ -108,7 +108,7 @@ extension Row {
     }
 
     /// The row, or a copy in which the keys of objects that have become permanent are replaced.
-    func replacing(_ permanent: KeyMap<Int64>) -> Row {
+    func replacing(_ permanent: PermanentKeys) -> Row {
         var copy: Row?
         for slot in layout.referenceSlots {
             guard let reference = reference(slot), reference.key < 0, let key = permanent[reference.key] else {

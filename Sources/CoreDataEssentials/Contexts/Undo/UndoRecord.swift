@@ -85,7 +85,7 @@ struct RevivedKeys {
     mutating func record(_ old: Int64, as new: Int64, root: Int) { keys[RowName(root: root, key: old)] = new }
 
     /// The present key of a row in a hierarchy.
-    func newest(_ key: Int64, root: Int, _ permanent: KeyMap<Int64>) -> Int64 {
+    func newest(_ key: Int64, root: Int, _ permanent: PermanentKeys) -> Int64 {
         var key = key
         while let next = keys[RowName(root: root, key: key)] ?? (key < 0 ? permanent[key] : nil) { key = next }
         return key
