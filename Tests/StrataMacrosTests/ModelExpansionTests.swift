@@ -34,6 +34,9 @@ struct ModelExpansionTests {
         expect(peers.contains(place) && peers.contains("_$key_in = SwiftData._PropertyKey(\\A.`in`)"), "\(peers)")
         let accessors = try expand("accessor", in: ["class A", "enum B"])
         expect(accessors.contains("access(self, keyPath: Self._$key_in.path)"))
+        // An object that is made of a stored one makes no key path for each initial value.
+        let initialisation = "if _$backingData._takesInitialValues {\n        _$backingData.setValue("
+        expect(accessors.contains(initialisation), "\(accessors)")
         expect(accessors.contains("withMutation(of: self, keyPath: Self._$key_in.path)"))
         expect(accessors.contains("self._getValue(forKey: \\.`in`, at: Self._$place_in, by: _$link) { _$link = $0 }"))
         expect(accessors.contains("to: newValue, at: Self._$place_in, by: _$link) { _$link = $0 }"))

@@ -26,6 +26,8 @@ open class NSManagedObject: NSObject {
     package final var layout: EntityLayout {
         @inline(__always) get { unmanagedLayout.takeUnretainedValue() }
     }
+    /// The address of the layout: objects of one entity of one model in use have the same.
+    package final var layoutPlace: UnsafeRawPointer { UnsafeRawPointer(unmanagedLayout.toOpaque()) }
     /// The context that registered the object.
     ///
     /// The context clears this before it ends.

@@ -328,7 +328,9 @@ enum PersistedPropertyMacro {
         return """
             @storageRestrictions(accesses: _$backingData, initializes: _\(property.bareName))
             init(initialValue) {
-                _$backingData.\(set)(forKey: \\.\(name), to: initialValue)
+                if _$backingData._takesInitialValues {
+                    _$backingData.\(set)(forKey: \\.\(name), to: initialValue)
+                }
                 _\(property.bareName) = _SwiftDataNoType()
             }
             get {

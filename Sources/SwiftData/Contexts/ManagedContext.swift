@@ -23,10 +23,8 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     private weak var current: ModelContext?
     /// The model objects that have taken over a row that has another model object, by their managed objects.
     @exclusivity(unchecked) private var twins: [ObjectIdentifier: [Twin]] = [:]
-    /// The entity and the record of the class of the object that was asked for last.
-    ///
-    /// The container keeps the entity, and a record lives as long as the process.
-    @exclusivity(unchecked) private var lastRecord: (entity: ObjectIdentifier, record: Unmanaged<ModelRecord>)?
+    /// The layout and the record of the class of the object that was asked for last; both live as long as the process.
+    @exclusivity(unchecked) private var lastRecord: (layout: UnsafeRawPointer, record: Unmanaged<ModelRecord>)?
 
     init(_ container: ModelContainer) {
         self.container = container
@@ -105,6 +103,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     /// The same without its type.
     func modelOrMade(of object: NSManagedObject) -> AnyObject {
         let object = modelObject(object)
+        if object.hasHadNoModel { return makeModel(of: object) }
         if let model = object.leadingModel { return model }
         let record = record(of: object)
         if let model = object.model, record.asModel(model).backing.leads(to: object) {
@@ -112,6 +111,11 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
             return model
         }
         if !twins.isEmpty, let model = registeredModel(of: object) { return model }
+        return makeModel(of: object)
+    }
+
+    private func makeModel(of object: ModelObject) -> AnyObject {
+        let record = record(of: object)
         let model = record.make(object, self, record)
         object.model = model
         return model
@@ -138,10 +142,17 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     /// The model objects of managed objects, of those that have a class.
     func models<Model: PersistentModel>(of objects: [NSManagedObject], as type: Model.Type) -> [Model] {
-        let models = objects.map { modelOrMade(of: $0) }
         // Usually all are of exactly this class, so that no casts are needed. An array of objects has the same form
         // whatever their class is.
-        let isExact = models.allSatisfy { ObjectIdentifier(Swift.type(of: $0)) == ObjectIdentifier(type) }
+        var isExact = true
+        let models = [AnyObject](unsafeUninitializedCapacity: objects.count) { buffer, count in
+            for object in objects {
+                let model = modelOrMade(of: object)
+                isExact = isExact && ObjectIdentifier(Swift.type(of: model)) == ObjectIdentifier(type)
+                buffer.initializeElement(at: count, to: model)
+                count += 1
+            }
+        }
         return isExact ? unsafeBitCast(models, to: [Model].self) : models.compactMap { $0 as? Model }
     }
 
@@ -163,14 +174,14 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     func register(_ model: any PersistentModel, _ object: NSManagedObject) { modelObject(object).model = model }
 
     private func record(of object: NSManagedObject) -> ModelRecord {
-        let entity = object.entity
-        if let lastRecord, lastRecord.entity == ObjectIdentifier(entity) {
+        if let lastRecord, lastRecord.layout == object.layoutPlace {
             return lastRecord.record._withUnsafeGuaranteedRef { $0 }
         }
+        let entity = object.entity
         guard let record = entity.name.flatMap({ container.schema.records[$0] }) else {
             fatalError("SwiftData: the schema has no class for the entity \(entity.name ?? "").")
         }
-        lastRecord = (ObjectIdentifier(entity), .passUnretained(record))
+        lastRecord = (object.layoutPlace, .passUnretained(record))
         return record
     }
 

@@ -17,12 +17,14 @@ final class AccessProbe: Observable {
         func hash(into hasher: inout Hasher) { AccessProbe.current._withUnsafeGuaranteedRef { $0.isHashed = true } }
     }
 
-    private let registrar = ObservationRegistrar()
-    private let property: KeyPath<AccessProbe, Int> = \AccessProbe[Argument()]
     // Unchecked, since each read of a model comes here.
     @exclusivity(unchecked) private var isHashed = false
     /// Whether a tracked access to a probe is found.
     @exclusivity(unchecked) private var isReliable = true
+    private let property: KeyPath<AccessProbe, Int> = \AccessProbe[Argument()]
+    // The last one, because the compiler knows the places of properties only up to one of a type whose size it does not
+    // know.
+    private let registrar = ObservationRegistrar()
 
     private subscript(argument: Argument) -> Int { 0 }
 

@@ -4,7 +4,8 @@ import Foundation
 /// The values of a model object without the types of its class: in memory without a context, in a managed object with
 /// one.
 class ModelState: GlancedObject {
-    final let record: ModelRecord
+    /// The record of the class; it lives as long as the process, so no references are counted.
+    final unowned(unsafe) let record: ModelRecord
     /// The state of an object that is in no context, or was in none; `nil` until it is needed.
     private final var inMemory: ValuesInMemory?
     /// Whether the model object is being made, so that its initial values are of no interest.
@@ -369,6 +370,8 @@ final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
     }
 
     // MARK: - Writing
+
+    var _takesInitialValues: Bool { !isBeingMade }
 
     func setValue<Value: Encodable>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
         if !isBeingMade { setAttribute(record.property(key), newValue) }

@@ -35,6 +35,9 @@ final class ModelObject: NSManagedObject {
     /// The model object if it lives and surely leads here; used inside the scope of the context.
     var leadingModel: AnyObject? { place & 1 == 0 ? model : nil }
 
+    /// Whether it has surely had no model object yet; used inside the scope of the context.
+    var hasHadNoModel: Bool { place == 0 && UnownedReferences.shared != nil }
+
     /// Notes that the model object may lead elsewhere from now on.
     func loseModel() { place |= 1 }
 
