@@ -7,9 +7,10 @@ extension ChangeMessage {
         self.init()
         for batch in batches {
             let changes = batch.changes
+            let removals = Change.RemovalCount(batch.removals)
             inserted += Self.changes(changes.inserted, batch.store).map { change in
                 var change = change
-                change.removals = batch.removals
+                change.note(removals)
                 return change
             }
             updated += Self.changes(changes.changed + changes.followed + changes.related, batch.store)

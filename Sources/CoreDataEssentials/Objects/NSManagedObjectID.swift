@@ -284,6 +284,16 @@ package final class ObjectIDTable: Sendable {
         for row in rows { ids.insert(id(key: row.key, layout: row.layout, store: store)) }
     }
 
+    /// The number of IDs in the table, for tests.
+    var count: Int { state.withLock { $0.count } }
+
+    /// Removes the IDs that no code holds, if up to `count` new ones may be a large part of all.
+    ///
+    /// - Complexity: O(`count`).
+    func sweep(after count: Int) {
+        state.withLock { if $0.count <= count * 2 { $0.sweep() } }
+    }
+
     /// Makes the temporary ID of an object lead to the ID of the row that the object now has.
     ///
     /// - Returns: The ID of the row.
@@ -315,8 +325,15 @@ extension ObjectIDTable.State {
     private mutating func file(_ id: NSManagedObjectID, in table: ObjectTable<NSManagedObjectID>) {
         table.insert(id, for: id.tableKey)
         count += 1
-        guard count >= sweepAt else { return }
-        for table in tables.values { count -= table.sweep { _ in true } }
+        if count >= sweepAt { sweep() }
+    }
+
+    /// Removes the IDs that no code holds.
+    fileprivate mutating func sweep() {
+        for table in tables.values {
+            count -= table.sweep { _ in true }
+            table.letGoOfMemory(above: WorkSize.sweptIDs)
+        }
         sweepAt = max(WorkSize.sweptIDs, count * 2)
     }
 }

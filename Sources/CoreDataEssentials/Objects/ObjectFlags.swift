@@ -62,6 +62,9 @@ struct ObjectFlags: OptionSet {
     /// A fetch has brought the row of the fault, and the context has dropped it since, because it may be outdated.
     static let lostRow = ObjectFlags(rawValue: 1 << 25)
 
+    /// A search for the objects that references would keep has not found out about this one yet.
+    static let sought = ObjectFlags(rawValue: 1 << 26)
+
     /// The initial flags of a fault of a stored row.
     static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
 

@@ -197,6 +197,34 @@ struct FetchStatementTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `an object is found in its batch whether the batches are in the order of the keys or not`(
+        _ kind: StoreKind,
+        _ isInOrder: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let ids = try stack.storeVenues(33)
+        stack.coolDown()
+        let log = try QueryLog(stack)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let request = venues()
+            request.predicate = NSPredicate(format: "name > %@", "002")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: isInOrder)]
+            request.fetchBatchSize = 10
+            let found = try context.fetch(request)
+            expectEqual(found.map(\.objectID), isInOrder ? ids.suffix(30) : ids.suffix(30).reversed())
+            expect(log.saw(1))
+            for (first, touched) in [(20, 29), (0, 0), (10, 14)] {
+                expect(found[touched].name != nil && log.saw(1))
+                expect(found[first..<first + 10].allSatisfy { $0.name != nil } && log.saw(0))
+            }
+            // This one is in no batch.
+            let other = try context.object(Venue.self, ids[1])
+            expect(other.name == "001" && log.saw(1))
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `affectedStores restricts a fetch to those stores, and nil means all (CS-147)`(_ kind: StoreKind) throws {
         let parts = try TwoStores(kind)

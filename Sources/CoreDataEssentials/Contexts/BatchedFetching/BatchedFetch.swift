@@ -22,8 +22,10 @@ final class BatchedFetch {
     /// The objects that have no row in a store yet, by key; none once an array holds them.
     private var unsaved: [Int64: NSManagedObject]
 
-    /// The positions by key; made by the first search for a fault.
+    /// The positions by key, if the objects are in another order; made by the first search for a fault.
     private var positions: KeyMap<Int>?
+    /// Whether each key is higher than the one before it, as in a fetch without an order; `nil` before the first search.
+    private var isInOrderOfKeys: Bool?
     /// Whether each batch has been read.
     private var readBatches: [Bool]
     private var unreadCount: Int
@@ -262,14 +264,29 @@ final class BatchedFetch {
         else {
             return nil
         }
+        guard let position = position(of: object.key) else { return nil }
+        let batch = batch(of: position)
+        return readBatches[batch] ? nil : batch
+    }
+
+    /// The position of the object with a key; `nil` if there is none.
+    private func position(of key: Int64) -> Int? {
+        let isInOrder = isInOrderOfKeys ?? zip(references, references.dropFirst()).allSatisfy { $0.key < $1.key }
+        isInOrderOfKeys = isInOrder
+        guard !isInOrder else {
+            var (low, high) = (0, references.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if references[middle].key < key { low = middle + 1 } else { high = middle }
+            }
+            return low < references.count && references[low].key == key ? low : nil
+        }
         if positions == nil {
             var map = KeyMap<Int>(minimumCapacity: references.count)
             for (position, reference) in references.enumerated() { map.set(position, for: reference.key) }
             positions = map
         }
-        guard let position = positions?[object.key] else { return nil }
-        let batch = batch(of: position)
-        return readBatches[batch] ? nil : batch
+        return positions?[key]
     }
 
     /// Notes that a fault of an array has read a batch, and drops the values of the oldest batch.

@@ -93,30 +93,60 @@ extension NSManagedObjectContext {
     /// - Complexity: O(number of objects and of their loaded relationships).
     final func reachableObjects() -> [NSManagedObject] {
         var held: [NSManagedObject] = []
-        forEachHeld { held.append($0) }
-        let isHeld = Set(held.map(ObjectIdentifier.init))
-        /// The number of relationships that lead to each object that only the map holds.
-        var counts: [ObjectIdentifier: (object: NSManagedObject, count: Int)] = [:]
-        forEachRegistered { object in
-            if !isHeld.contains(ObjectIdentifier(object)), object.isDisposable {
-                counts[ObjectIdentifier(object)] = (object, 0)
+        forEachHeld {
+            $0.flags.insert(.sought)
+            held.append($0)
+        }
+        /// The objects that only the map holds. The flag is that of those that may still be kept by others.
+        var loose: [NSManagedObject] = []
+        forEachRegistered { if !$0.flags.contains(.sought), $0.isDisposable { loose.append($0) } }
+        held.forEachBorrowed { $0.flags.remove(.sought) }
+        guard !loose.isEmpty else { return held }
+        loose.forEachBorrowed { $0.flags.insert(.sought) }
+        // Most objects are no destination of another one, so they are not in the map.
+        var counts = DestinationCounts()
+        held.forEachBorrowed { $0.forEachLoadedDestination { counts.add($0) } }
+        loose.forEachBorrowed { $0.forEachLoadedDestination { counts.add($0) } }
+        var free: [NSManagedObject] = []
+        loose.forEachBorrowed { object in
+            if counts.isZero(object) { free.append(object) }
+            while let object = free.popLast() {
+                object.flags.remove(.sought)
+                object.forEachLoadedDestination { if counts.subtract($0) { free.append($0) } }
             }
         }
-        guard !counts.isEmpty else { return held }
-        for object in held { object.forEachLoadedDestination { counts[ObjectIdentifier($0)]?.count += 1 } }
-        for (object, _) in counts.values {
-            object.forEachLoadedDestination { counts[ObjectIdentifier($0)]?.count += 1 }
+        held += loose.filter { $0.flags.contains(.sought) }
+        loose.forEachBorrowed { $0.flags.remove(.sought) }
+        return held
+    }
+
+    /// The number of relationships that lead to each object that only the map holds.
+    private struct DestinationCounts {
+        private var counts = KeyMap<Int>()
+
+        private func name(_ object: NSManagedObject) -> Int64 {
+            Int64(Int(bitPattern: Unmanaged.passUnretained(object).toOpaque()))
         }
-        var free = counts.values.filter { $0.count == 0 }.map(\.object)
-        while let object = free.popLast() {
-            counts[ObjectIdentifier(object)] = nil
-            object.forEachLoadedDestination { destination in
-                guard let left = counts[ObjectIdentifier(destination)]?.count else { return }
-                counts[ObjectIdentifier(destination)]?.count = left - 1
-                if left == 1 { free.append(destination) }
-            }
+
+        func isZero(_ object: NSManagedObject) -> Bool {
+            object.flags.contains(.sought) && (counts[name(object)] ?? 0) == 0
         }
-        return held + counts.values.map(\.object)
+
+        mutating func add(_ object: NSManagedObject) {
+            guard object.flags.contains(.sought) else { return }
+            let name = name(object)
+            counts.set((counts[name] ?? 0) + 1, for: name)
+        }
+
+        /// Counts a relationship less.
+        ///
+        /// - Returns: Whether it was the last one that led to the object.
+        mutating func subtract(_ object: NSManagedObject) -> Bool {
+            let name = name(object)
+            guard object.flags.contains(.sought), let left = counts[name] else { return false }
+            counts.set(left - 1, for: name)
+            return left == 1
+        }
     }
 
     /// The registered object with a key; `nil` if there is none.

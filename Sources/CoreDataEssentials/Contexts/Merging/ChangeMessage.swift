@@ -11,10 +11,8 @@ package struct ChangeMessage: Sendable {
         package let key: Int64
         package unowned(unsafe) let layout: EntityLayout
         package let store: OpenStore
-        /// The ID of an object that only a tree of contexts has, under a negative key.
-        package var temporaryID: NSManagedObjectID?
-        /// For a new row: the row cache's count of removals at a time when the row certainly existed; `nil` if unknown.
-        package var removals: UInt64?
+        /// What few rows have; a large save has one of these values for each row, so it takes one word.
+        private var detail: Detail?
         /// The to-many relationships of a changed row whose members have changed; `nil` if that is not known.
         var relationships: SlotSet?
 
@@ -27,8 +25,33 @@ package struct ChangeMessage: Sendable {
             self.key = key
             self.layout = layout
             self.store = store
-            self.temporaryID = temporaryID
+            detail = temporaryID.map { Detail.temporaryID($0) }
         }
+
+        /// A count of removals, which the rows of a batch share.
+        package final class RemovalCount: Sendable {
+            fileprivate let value: UInt64
+
+            package init(_ value: UInt64) { self.value = value }
+        }
+
+        private enum Detail: Sendable {
+            case temporaryID(NSManagedObjectID)
+            case removals(RemovalCount)
+        }
+
+        /// The ID of an object that only a tree of contexts has, under a negative key.
+        package var temporaryID: NSManagedObjectID? {
+            if case .temporaryID(let id) = detail { id } else { nil }
+        }
+
+        /// For a new row: the row cache's count of removals at a time when the row certainly existed; `nil` if unknown.
+        var removals: UInt64? {
+            if case .removals(let count) = detail { count.value } else { nil }
+        }
+
+        /// Notes how many rows the row cache had removed at a time when the new row certainly existed.
+        package mutating func note(_ removals: RemovalCount) { detail = .removals(removals) }
 
         /// Adds the relationships that an earlier change of the row has changed.
         mutating func addRelationships(of earlier: Change) {
@@ -75,6 +98,22 @@ package struct ChangeMessage: Sendable {
     var ids: ChangedIDs {
         guard let sharedIDs else { return ChangedIDs(of: self) }
         return sharedIDs.made.load() ?? sharedIDs.made.storeIfNil(ChangedIDs(of: self))
+    }
+
+    /// Lets go of the IDs after the last request for them, and the stores let go of those that no code holds.
+    ///
+    /// Otherwise a store would keep the IDs of a large save until it has made as many others.
+    mutating func letGoOfIDs() {
+        sharedIDs = nil
+        guard count >= WorkSize.sweptIDs else { return }
+        var stores: [OpenStore] = []
+        for list in [inserted, updated, deleted] {
+            // No change is copied, as there are many.
+            for index in list.indices where !stores.contains(where: { $0 === list[index].store }) {
+                stores.append(list[index].store)
+            }
+        }
+        for store in stores { store.ids.sweep(after: count) }
     }
 
     /// The key under which a did-save notification carries the message, for contexts that merge it.

@@ -77,6 +77,20 @@ struct ContextSave {
         try sendWillSave()
         try validate(context.changeTracker.objects)
         try FaultPoint.saveValidated.reach()
+        do {
+            try writeOrRestore()
+        } catch {
+            guard !saved.isEmpty else { throw error }
+            announce()
+            throw incompleteSave(error)
+        }
+        context.checkInvariants()
+        announce()
+    }
+
+    /// Hands all changes over to the stores or to the parent; if that fails, then what merge policies have changed is
+    /// taken back.
+    private func writeOrRestore() throws {
         let before = StateBeforeResolution(context)
         do {
             if let upward = context.upward {
@@ -86,12 +100,9 @@ struct ContextSave {
             }
         } catch {
             before.restore()
-            guard !saved.isEmpty else { throw error }
-            announce()
-            throw incompleteSave(error)
+            throw error
         }
-        context.checkInvariants()
-        announce()
+        context.identityMap.letGoOfMemoryOfUnsaved()
     }
 
     // MARK: - Hooks and validation
@@ -322,7 +333,7 @@ struct ContextSave {
         FaultPoint.saveAnnouncing.pass()
         context.advanceGeneration(now: true)
         // This precedes hooks and handlers, which may save too: followers have to learn of saves in their order.
-        let message = ChangeMessage(saved, coordinator)
+        var message = ChangeMessage(saved, coordinator)
         if context.upward == nil {
             coordinator.announce(save: message, from: context)
         } else {
@@ -331,6 +342,7 @@ struct ContextSave {
         saved.forEach { $0.didSave() }
         post(message)
         context.announceToChildren(message)
+        message.letGoOfIDs()
         context.endEvent(isMerge: false)
         context.sweepIfGrown()
     }
@@ -349,6 +361,8 @@ struct ContextSave {
             sets.add(context.queryGenerationToken)
             sets.add(token)
         }
+        // No further notification of this save has sets of objects.
+        context.saving.shownSets = nil
         context.post(.didSaveIDs) { sets in
             // The rows that the store itself has changed are included. This context may have no objects for them.
             sets.add(message.ids)
