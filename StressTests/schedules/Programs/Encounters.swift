@@ -1,5 +1,4 @@
 import CoreData
-import Foundation
 import StrataLocks
 
 /// Two threads that meet at a narrow place, where a drawn program seldom brings them together.
@@ -14,8 +13,6 @@ struct Encounters: Program {
 
     private static let kinds: [any Encounter.Type] = [
         TwoReads.self, TwoAsynchronousFetches.self, BatchAndRead.self, FetchAndStranger.self, SaveAndStranger.self,
-        OpeningAndClosing.self,
-        WriteInNotification.self,
     ]
     private let encounter: any Encounter
 
@@ -205,99 +202,5 @@ private struct SaveAndStranger: Encounter {
         let stored = try place.stack().counts()["a"]
         let known = try stack.knownCount(ids[0])
         place.expect(known == stored, "a look-up shows \(known), and \(stored ?? -1) is stored")
-    }
-}
-
-/// One coordinator is closed while another one opens the same file: an object has the same ID in each that is open.
-private struct OpeningAndClosing: Encounter {
-    private let place: Place
-    private let uri: URL
-    private let opened = Shared<NSPersistentStoreCoordinator?>(nil)
-
-    init(_ place: Place) throws {
-        self.place = place
-        let stack = try place.stack()
-        uri = try stack.fill(["a"])[0].uriRepresentation()
-        try Self.end(stack)
-    }
-
-    private static func end(_ stack: NSPersistentStoreCoordinator) throws {
-        try stack.close()
-        for store in stack.persistentStores { try stack.remove(store) }
-    }
-
-    var bodies: [@Sendable () throws -> Void] {
-        let (place, opened) = (place, opened)
-        return [
-            { try Self.end(try place.stack()) },
-            {
-                let stack = try place.stack()
-                opened.withLock { $0 = stack }
-            },
-        ]
-    }
-
-    func judge() throws {
-        let stacks = [opened.withLock { $0 }, try place.stack()]
-        let ids = stacks.map { $0?.managedObjectID(forURIRepresentation: uri) }
-        place.expect(ids[0] != nil && ids[0] == ids[1], "an object has other IDs in two coordinators of one file")
-    }
-}
-
-/// A handler of a remote change writes, and it is notified of that as well.
-private struct WriteInNotification: Encounter {
-    private let place: Place
-    private let stack: NSPersistentStoreCoordinator
-    private let ids: [NSManagedObjectID]
-    private let newest = Shared<NSPersistentHistoryToken?>(nil)
-    private let observer: any NSObjectProtocol
-
-    init(_ place: Place) throws {
-        self.place = place
-        let stack = try place.stack(Place.Settings(postsChanges: true))
-        let ids = try stack.fill(["a"])
-        (self.stack, self.ids) = (stack, ids)
-        let (newest, hasWritten) = (newest, Shared(false))
-        observer = NotificationCenter.default.addObserver(
-            forName: .NSPersistentStoreRemoteChange,
-            object: stack,
-            queue: nil
-        ) { notification in
-            let token = notification.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken
-            newest.withLock { $0 = token }
-            let isFirst = hasWritten.withLock { has in
-                defer { has = true }
-                return !has
-            }
-            guard isFirst else { return }
-            let context = stack.context(.mergeByPropertyObjectTrump)
-            context.performAndWait {
-                context.object(with: ids[0]).count = 2
-                do { try context.save() } catch { place.find("a handler cannot save: \(error)") }
-            }
-            // The thread that watches the file reports the write in the meantime.
-            usleep(20_000)
-        }
-    }
-
-    var bodies: [@Sendable () throws -> Void] {
-        let (stack, ids) = (stack, ids)
-        return [
-            {
-                let context = stack.context(.mergeByPropertyObjectTrump)
-                try context.performAndWait {
-                    context.object(with: ids[0]).count = 1
-                    try context.save()
-                }
-            }
-        ]
-    }
-
-    func judge() throws {
-        defer { NotificationCenter.default.removeObserver(observer) }
-        let last = stack.currentPersistentHistoryToken(fromStores: nil)
-        // The file takes a moment to report a write.
-        for _ in 0..<300 where newest.withLock({ $0 }) != last { usleep(10_000) }
-        place.expect(newest.withLock { $0 } == last, "the last write was never reported")
     }
 }

@@ -78,6 +78,38 @@ struct RemoteChangeTests {
         return try context.performAndWait { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
     }
 
+    @Test func `what a handler of a notification writes is reported by another one`() throws {
+        for _ in 0..<20 {
+            let stack = try stack()
+            let coordinator = stack.coordinator
+            let hasWritten = Locked(false)
+            let tokens = Locked<[UncheckedBox<NSPersistentHistoryToken?>]>([])
+            let arrival = DispatchSemaphore(value: 0)
+            let observer = NotificationCenter.default.addObserver(
+                forName: .NSPersistentStoreRemoteChange,
+                object: coordinator,
+                queue: nil
+            ) { notification in
+                let token = notification.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken
+                let isFirst = hasWritten.withLock { has in
+                    defer { has = true }
+                    return !has
+                }
+                if isFirst { try? Self.insertCity(stack.context()) }
+                tokens.withLock { $0.append(UncheckedBox(token)) }
+                arrival.signal()
+            }
+            defer { NotificationCenter.default.removeObserver(observer) }
+            try Self.insertCity(stack.context())
+            try require(arrival.wait(timeout: .now() + 30) == .success)
+            let last = try require(coordinator.currentPersistentHistoryToken(fromStores: nil))
+            while tokens.withLock({ $0.last?.value }) != last {
+                try require(arrival.wait(timeout: .now() + 30) == .success, "the last write is not reported")
+            }
+            try expectEqual(Self.cityCount(coordinator), 2)
+        }
+    }
+
     @Test func `a save is posted with the store's UUID and URL, off the thread that saves (CS-196, 197)`() throws {
         let stack = try stack()
         let recorder = RemoteChangeRecorder(stack.coordinator)
