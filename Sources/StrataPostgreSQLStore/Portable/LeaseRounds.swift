@@ -31,10 +31,9 @@ final class LeaseRounds: Sendable {
         }
         guard begins else { return }
         let thread = Thread { [self] in
-            // Foundation does not give the name to the system.
-            pthread_setname_np(pthread_self(), "Strata leases")
             repeat { Thread.sleep(forTimeInterval: Self.interval) } while renewAll()
         }
+        thread.name = "Strata leases"
         thread.start()
     }
 
