@@ -253,7 +253,8 @@ struct PortableMigrationKillTests {
         }
         let after = try names()
         expectEqual(after.map(\.count), [3, 6, 3])
-        expectThrows((any Error).self) { try held.finish() }
+        // It finds that another process was first; whoever opens the store with its model learns that the version is another one.
+        try held.finish()
         try expectEqual(names(), after)
         try store.requireSound(3)
     }

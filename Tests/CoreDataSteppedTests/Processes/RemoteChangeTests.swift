@@ -79,8 +79,9 @@ struct RemoteChangeTests {
     }
 
     @Test func `what a handler of a notification writes is reported by another one`() throws {
+        let options = Self.option.merging([NSPersistentHistoryTrackingKey: true]) { $1 }
         for _ in 0..<20 {
-            let stack = try stack()
+            let stack = try Stack(.database, model: GuideModel.make(), options: options)
             let coordinator = stack.coordinator
             let hasWritten = Locked(false)
             let tokens = Locked<[UncheckedBox<NSPersistentHistoryToken?>]>([])
