@@ -68,15 +68,18 @@ private func twelve(prefetching keyPaths: [String] = []) -> NSFetchRequest<Venue
 enum RepeatingProgram: String, CaseIterable, Sendable {
     case toOne, toMany, ordered, faults, faultsOfIDs, nestedToOne, nestedToMany, inChild, inGrandchild, afterMerge
     case afterRefresh, nestedBlocks, membersOfOne, keyPath, withinOneEntity
+    case sortedInMemory, filteredInMemory, groupedInMemory, countedByKeyPath, oneToOne
 
     /// The entity, with the relationship if its members are read.
     var read: String {
         switch self {
-        case .toOne, .inChild, .inGrandchild, .afterMerge, .nestedBlocks, .keyPath: "City"
-        case .toMany: "Venue.tags"
+        case .toOne, .inChild, .inGrandchild, .afterMerge, .nestedBlocks, .keyPath, .sortedInMemory,
+            .filteredInMemory, .groupedInMemory:
+            "City"
+        case .toMany, .countedByKeyPath: "Venue.tags"
         case .ordered: "Venue.photos"
         case .faults, .faultsOfIDs, .afterRefresh, .membersOfOne: "Venue"
-        case .nestedToOne: "Licence"
+        case .nestedToOne, .oneToOne: "Licence"
         case .nestedToMany: "City.venues"
         case .withinOneEntity: "User"
         }
@@ -85,8 +88,11 @@ enum RepeatingProgram: String, CaseIterable, Sendable {
     /// The prefetch that helps, and the entity of the fetch.
     var prefetch: (keyPath: String?, entity: String?) {
         switch self {
-        case .toOne, .inChild, .inGrandchild, .afterMerge, .nestedBlocks, .keyPath: ("city", "Venue")
-        case .toMany: ("tags", "Venue")
+        case .toOne, .inChild, .inGrandchild, .afterMerge, .nestedBlocks, .keyPath, .sortedInMemory,
+            .filteredInMemory, .groupedInMemory:
+            ("city", "Venue")
+        case .toMany, .countedByKeyPath: ("tags", "Venue")
+        case .oneToOne: ("licence", "Venue")
         case .ordered: ("photos", "Venue")
         case .faults, .faultsOfIDs: (nil, "Venue")
         case .afterRefresh: (nil, nil)
@@ -140,6 +146,17 @@ enum RepeatingProgram: String, CaseIterable, Sendable {
                 for venue in try context.fetch(twelve()) { _ = venue.city?.name }
             case .keyPath:
                 for venue in try context.fetch(twelve()) { _ = venue.value(forKeyPath: "city.name") }
+            case .sortedInMemory:
+                _ = try context.fetch(twelve()).sorted { ($0.city?.name ?? "") < ($1.city?.name ?? "") }
+            case .filteredInMemory:
+                let predicate = NSPredicate(format: "city.name == %@", "City 3")
+                expectEqual(try context.fetch(twelve()).filter { predicate.evaluate(with: $0) }.count, 1)
+            case .groupedInMemory:
+                expectEqual(Dictionary(grouping: try context.fetch(twelve())) { $0.city?.name ?? "" }.count, 12)
+            case .countedByKeyPath:
+                for venue in try context.fetch(twelve()) { _ = venue.value(forKeyPath: "tags.@count") }
+            case .oneToOne:
+                for venue in try context.fetch(twelve()) { _ = venue.licence?.number }
             case .nestedBlocks:
                 for venue in try context.fetch(twelve()) { context.performAndWait { _ = venue.city?.name } }
             case .afterMerge:
