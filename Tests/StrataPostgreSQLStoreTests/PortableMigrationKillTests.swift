@@ -210,7 +210,7 @@ struct PortableMigrationKillTests {
         let store = PortableCities(url: proxy.url)
         try store.fill()
         let held = try HeldMigration(proxy.url)
-        // The old tables stay, because somebody reads them.
+        // The old tables stay, because another session reads them.
         let reader = try proxy.session()
         try reader.command("BEGIN; SELECT count(*) FROM city; SELECT count(*) FROM venue; SELECT count(*) FROM tag")
         try proxy.session().command("BEGIN; UPDATE strata_lease SET seen = 0, holder = '\(UUID())'; COMMIT")
@@ -253,7 +253,7 @@ struct PortableMigrationKillTests {
         }
         let after = try names()
         expectEqual(after.map(\.count), [3, 6, 3])
-        // It finds that another process was first; whoever opens the store with its model learns that the version is another one.
+        // It finds that another process was first, and changes nothing.
         try held.finish()
         try expectEqual(names(), after)
         try store.requireSound(3)

@@ -18,7 +18,7 @@ final class PortableProxy: Sendable {
     /// The URL of the same schema, without the proxy.
     let direct: URL
     private let folder = PrivateServer.newFolder()
-    private let schema = "portable_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+    let schema = "portable_" + String(UInt64.random(in: 0 ... .max), radix: 36)
 
     /// Starts a proxy.
     ///

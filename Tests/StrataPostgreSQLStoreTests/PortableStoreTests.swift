@@ -169,6 +169,28 @@ struct PortableStoreTests {
         for proxy in proxies { try expectEqual(proxy.number("SELECT count(*) FROM strata_lease"), 0) }
     }
 
+    @Test func `a store that was dropped keeps no lease of its server from being renewed`() throws {
+        let proxy = try PortableProxy(every: 0)
+        let schemas = (0..<5).map { "\(proxy.schema)_\($0)" }
+        let stacks = try schemas.map { schema in
+            let url = proxy.url.absoluteString.replacingOccurrences(of: proxy.schema, with: schema)
+            return try ServerStack(require(URL(string: url)))
+        }
+        defer { withExtendedLifetime(stacks) {} }
+        let session = try proxy.session()
+        // The leases have no order, so each store is dropped in turn.
+        for (number, schema) in schemas.enumerated() {
+            try session.command("DROP SCHEMA \(schema) CASCADE")
+            let rest = schemas[(number + 1)...]
+            for other in rest { try session.command("UPDATE \(other).strata_lease SET seen = seen - 1000") }
+            LeaseRounds.shared.renewAll()
+            for other in rest {
+                let live = "SELECT count(*) FROM \(other).strata_lease WHERE seen > \(HistoryQueries.now) - 100"
+                try expectEqual(session.query(live).firstInt64, 1)
+            }
+        }
+    }
+
     @Test
     func `whatever the server takes back at COMMIT is made again, and a save that it always takes back is not stored`()
         throws

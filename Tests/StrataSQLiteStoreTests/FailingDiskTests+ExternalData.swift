@@ -220,7 +220,7 @@ extension FailingDiskTests {
             FailingDisk.fail("", at: 0)
             try expectEqual(maps(copy), ["0": data(0), "1": data(1), "2": data(2)])
             try expectEqual(maps(url), ["0": data(0), "1": data(1), "2": data(2)])
-            // Eight copies are made beside writers, and the ninth while nobody else can write; each syncs as often.
+            // Eight copies are made beside writers, and the ninth while no other connection can write. Each syncs as often.
             expect(keptOut.current > 0)
             expectEqual(replaced.current, 8 * keptOut.current)
         }

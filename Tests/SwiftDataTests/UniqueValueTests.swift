@@ -69,7 +69,7 @@ import Testing
     }
 }
 
-/// A plot is unique by its use and by its place, which have columns of their own for each part.
+/// A plot is unique by its use and by its place. The row has a column for each part of both.
 @Model final class Plot {
     #Unique<Plot>([\.town, \.place])
     #Index<Plot>([\.use], [\.place, \.note])

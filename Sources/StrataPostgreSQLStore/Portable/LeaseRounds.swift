@@ -1,5 +1,6 @@
 import Foundation
 import StrataLocks
+import StrataPostgreSQL
 
 /// Renews the leases of all portable stores that the process has open, every few seconds, on one thread.
 ///
@@ -41,10 +42,12 @@ final class LeaseRounds: Sendable {
 
     /// Renews all leases, one after the other.
     ///
-    /// If a server does not answer, then its other leases have to wait for the next round. A lease lasts for a day.
+    /// If a server does not answer, then its other leases have to wait for the next round. A lease lasts for a day. If it refuses one renewal, as of
+    /// a store that was dropped, then the others go on.
     ///
     /// - Returns: Whether the thread goes on: there are leases.
-    private func renewAll() -> Bool {
+    @discardableResult
+    func renewAll() -> Bool {
         let leases = state.withLock { state in
             state.leases = state.leases.filter { $0.value.lease != nil }
             if state.leases.isEmpty { state.isRunning = false }
@@ -52,7 +55,9 @@ final class LeaseRounds: Sendable {
         }
         var silent: Set<String> = []
         for lease in leases where !silent.contains(lease.server) {
-            do { try lease.renew() } catch { silent.insert(lease.server) }
+            do { try lease.renew() } catch {
+                if let error = error as? PostgreSQLError, error.kind != .server { silent.insert(lease.server) }
+            }
         }
         return !leases.isEmpty
     }

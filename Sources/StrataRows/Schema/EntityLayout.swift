@@ -146,11 +146,11 @@ public final class EntityLayout: Sendable {
         optionalElements = draft.optionalElements
         places = draft.places
         placesByName = NamedPlaces(slots)
-        let values = (places: draft.places, slots: slots, composites: draft.composites)
+        let stored = slots
         uniquenessConstraints = definition.uniquenessConstraints.compactMap { names in
-            let slots = names.map { Self.slots(named: $0, values.places, values.slots, values.composites) }
-            guard !slots.isEmpty, slots.allSatisfy({ !$0.isEmpty }) else { return nil }
-            return UniquenessConstraint(properties: names, slots: slots.flatMap(\.self))
+            let places = names.map { draft.places[$0]?.slots(draft.composites) ?? [] }
+            guard !places.isEmpty, places.allSatisfy({ !$0.isEmpty }) else { return nil }
+            return UniquenessConstraint(properties: names, slots: places.joined().map { stored[$0] })
         }
         wordCount = nullWords + draft.wordCount
         countedPlaces = Self.allocate(slots.compactMap(CountedPlace.init))
@@ -199,19 +199,8 @@ public final class EntityLayout: Sendable {
     }
 
     /// The slots of the property of that name: several of a composite attribute, none if the row does not store it.
-    package func slots(named name: String) -> [Slot] { Self.slots(named: name, places, slots, composites) }
-
-    private static func slots(
-        named name: String,
-        _ places: [String: PropertyPlace],
-        _ slots: [Slot],
-        _ composites: [CompositeSlot]
-    ) -> [Slot] {
-        switch places[name] {
-        case .slot(let index): [slots[index]]
-        case .composite(let index): composites[index].leaves.map { slots[$0] }
-        default: []
-        }
+    package func slots(named name: String) -> [Slot] {
+        places[name]?.slots(composites).map { slots[$0] } ?? []
     }
 
     /// The slots that the entity declares itself.

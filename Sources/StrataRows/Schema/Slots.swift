@@ -102,6 +102,15 @@ package enum PropertyPlace: Sendable {
     case composite(Int)
     /// No place: the property is the answer of a fetch request.
     case fetched
+
+    /// The positions of the slots that hold the value: several of a composite attribute, none if no row has it.
+    func slots(_ composites: [CompositeSlot]) -> [Int] {
+        switch self {
+        case .slot(let index): [index]
+        case .composite(let index): composites[index].leaves
+        case .toMany, .transient, .fetched: []
+        }
+    }
 }
 
 /// A transient property: it lives in the object, never in a row.

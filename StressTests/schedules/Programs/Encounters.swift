@@ -50,6 +50,19 @@ extension NSPersistentStoreCoordinator {
     }
 }
 
+/// A coordinator with one box.
+private struct OneBox {
+    let place: Place
+    let stack: NSPersistentStoreCoordinator
+    let id: NSManagedObjectID
+
+    init(_ place: Place) throws {
+        self.place = place
+        stack = try place.stack()
+        id = try stack.fill(["a"])[0]
+    }
+}
+
 /// Two threads read, and there is one connection: each of them gets it.
 private struct TwoReads: Encounter {
     private let stack: NSPersistentStoreCoordinator
@@ -103,18 +116,12 @@ private struct TwoAsynchronousFetches: Encounter {
 
 /// A batch that does not list its rows, and reads: what was seen once is not older the next time.
 private struct BatchAndRead: Encounter {
-    private let place: Place
-    private let stack: NSPersistentStoreCoordinator
-    private let ids: [NSManagedObjectID]
+    private let box: OneBox
 
-    init(_ place: Place) throws {
-        self.place = place
-        stack = try place.stack()
-        ids = try stack.fill(["a"])
-    }
+    init(_ place: Place) throws { box = try OneBox(place) }
 
     var bodies: [@Sendable () throws -> Void] {
-        let (place, stack, ids) = (place, stack, ids)
+        let (place, stack, id) = (box.place, box.stack, box.id)
         return [
             {
                 let update = NSBatchUpdateRequest(entityName: "Box")
@@ -130,13 +137,15 @@ private struct BatchAndRead: Encounter {
                 let stored = try context.performAndWait { try context.fetch(request).first?["count"] as? Int ?? -1 }
                 let fetched = try stack.fetchedCounts().first ?? -1
                 place.expect(fetched >= stored, "a fetch shows \(fetched) after \(stored) was seen")
-                let known = try stack.knownCount(ids[0])
+                let known = try stack.knownCount(id)
                 place.expect(known >= fetched, "a look-up shows \(known) after \(fetched) was seen")
             },
         ]
     }
 
-    func judge() throws { place.expect(try stack.knownCount(ids[0]) == 1, "the batch is not seen in the end") }
+    func judge() throws {
+        box.place.expect(try box.stack.knownCount(box.id) == 1, "the batch is not seen in the end")
+    }
 }
 
 /// Another program changes a row without a new version during a fetch: what the fetch has found by a value has that value.
@@ -169,25 +178,21 @@ private struct FetchAndStranger: Encounter {
     }
 }
 
-/// Another program overwrites a row without a new version, right after a save of it, and somebody reads that: the save's row is not shown again.
+/// Another program overwrites a row without a new version, right after a save of it.
+///
+/// Once that was read, the row of the save is not shown again.
 private struct SaveAndStranger: Encounter {
-    private let place: Place
-    private let stack: NSPersistentStoreCoordinator
-    private let ids: [NSManagedObjectID]
+    private let box: OneBox
 
-    init(_ place: Place) throws {
-        self.place = place
-        stack = try place.stack()
-        ids = try stack.fill(["a"])
-    }
+    init(_ place: Place) throws { box = try OneBox(place) }
 
     var bodies: [@Sendable () throws -> Void] {
-        let (place, stack, ids) = (place, stack, ids)
+        let (place, stack, id) = (box.place, box.stack, box.id)
         return [
             {
                 let context = stack.context(.mergeByPropertyObjectTrump)
                 try context.performAndWait {
-                    context.object(with: ids[0]).count = 1
+                    context.object(with: id).count = 1
                     try context.save()
                 }
             },
@@ -199,8 +204,8 @@ private struct SaveAndStranger: Encounter {
     }
 
     func judge() throws {
-        let stored = try place.stack().counts()["a"]
-        let known = try stack.knownCount(ids[0])
-        place.expect(known == stored, "a look-up shows \(known), and \(stored ?? -1) is stored")
+        let stored = try box.place.stack().counts()["a"]
+        let known = try box.stack.knownCount(box.id)
+        box.place.expect(known == stored, "a look-up shows \(known), and \(stored ?? -1) is stored")
     }
 }

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A composite attribute has a column for each of its elements, and none of its own.
+/// A row has a column for each element of a composite attribute, and none for the attribute itself.
 @Suite("Uniqueness constraints and indexes of composite attributes")
 struct CompositeConstraintTests {
     /// Offices that are unique by their address, and by their name and their spot, each in a composite attribute.
@@ -73,7 +73,7 @@ struct CompositeConstraintTests {
             let first = office("first", ["street": "Main", "number": 7], in: context)
             office("other number", ["street": "Main", "number": 8], in: context)
             office("other street", ["street": "Side", "number": 7], in: context)
-            // What lacks an element is equal to nothing, as nil is.
+            // An address without one of its elements is equal to no other one, as nil is.
             for number in 0..<2 {
                 office("without \(number)", nil, in: context)
                 office("half \(number)", ["street": "Main"], in: context)

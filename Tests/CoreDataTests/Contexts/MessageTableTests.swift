@@ -352,7 +352,7 @@ struct MessageTableTests {
         ]
         for (forms, limits) in [(forms, [1, 2, 5, 12]), (defaults, [10])] {
             for (form, limit) in forms.flatMap({ form in limits.map { (form, $0) } }) {
-                // Nobody else posts here.
+                // No other code posts here.
                 let center = NotificationCenter()
                 func post(_ number: Int64) {
                     let token = NSPersistentHistoryToken(transactionNumbers: ["a": number])

@@ -325,7 +325,7 @@ struct SeveralStoresTests {
             messages.update { $0.append(sets) }
         }
         defer { NotificationCenter.default.removeObserver(observer) }
-        /// What is stored.
+        /// The stored notes.
         func stored() throws -> [String] {
             try reader.performAndWait {
                 reader.reset()
@@ -390,7 +390,7 @@ struct SeveralStoresTests {
         let parts = try Parts(kind)
         let (context, other) = (parts.context(), parts.context())
         context.mergePolicy = Refusing(merge: .mergeByPropertyObjectTrumpMergePolicyType)
-        /// What is stored.
+        /// The stored notes.
         func stored() throws -> [String] {
             try other.performAndWait {
                 other.reset()

@@ -64,7 +64,7 @@ struct HostileModelTests {
             expectEqual(error?.kind, .malformed)
             expectEqual(error?.message.contains("repeats its parts too often"), true)
         }
-        // What is too much at once leaves room for less.
+        // If one part is too large for the budget, then a smaller one still fits.
         let other = ReadingBudget()
         expectThrows(ModelError.self) { try other.spend(1_000_001) }
         try other.spend(1_000_000)

@@ -6,7 +6,7 @@ import Testing
 @testable import CoreDataEssentials
 @testable import StrataRows
 
-/// What a context keeps of its objects, and of their IDs.
+/// The objects and IDs that a context and its stores keep.
 @Suite("Objects and IDs that nothing holds")
 struct ReachableObjectsTests {
     @Test(arguments: UInt64(1)...12)

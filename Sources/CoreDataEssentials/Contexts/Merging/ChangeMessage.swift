@@ -11,7 +11,9 @@ package struct ChangeMessage: Sendable {
         package let key: Int64
         package unowned(unsafe) let layout: EntityLayout
         package let store: OpenStore
-        /// What few rows have; a large save has one of these values for each row, so it takes one word.
+        /// A temporary ID or a count of removals.
+        ///
+        /// No row has both. A large save has a change for each row, so the two share one word.
         private var detail: Detail?
         /// The to-many relationships of a changed row whose members have changed; `nil` if that is not known.
         var relationships: SlotSet?
