@@ -96,7 +96,13 @@ struct RemoteChangeTests {
                     defer { has = true }
                     return !has
                 }
-                if isFirst { try? Self.insertCity(stack.context()) }
+                if isFirst {
+                    do { try Self.insertCity(stack.context()) } catch {
+                        Issue.record("the handler cannot save: \(error)")
+                    }
+                    // The store learns of the write while this notification is still being posted.
+                    usleep(20_000)
+                }
                 tokens.withLock { $0.append(UncheckedBox(token)) }
                 arrival.signal()
             }
