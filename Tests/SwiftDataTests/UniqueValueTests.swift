@@ -70,7 +70,9 @@ import Testing
 }
 
 /// A plot is unique by its use and by its place. The row has a column for each part of both.
-@Model final class Plot {
+/// A plot is unique by its use and by its place.
+///
+/// The row has a column for each part of both.
     #Unique<Plot>([\.town, \.place])
     #Index<Plot>([\.use], [\.place, \.note])
 
