@@ -69,10 +69,10 @@ import Testing
     }
 }
 
-/// A plot is unique by its use and by its place. The row has a column for each part of both.
 /// A plot is unique by its use and by its place.
 ///
 /// The row has a column for each part of both.
+@Model final class Plot {
     #Unique<Plot>([\.town, \.place])
     #Index<Plot>([\.use], [\.place, \.note])
 
