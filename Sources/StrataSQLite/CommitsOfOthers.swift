@@ -8,8 +8,9 @@ import StrataLocks
 /// In WAL mode SQLite counts all commits to a database in the index of its log, which is memory that all processes
 /// share (the change counter of the [WAL-index header](https://www.sqlite.org/walformat.html#the_wal_index_header)).
 /// Reading that word takes some nanoseconds, while `PRAGMA data_version` needs a lease, a transaction and its locks.
-/// The pool counts its own commits. While it commits, the word may have either of two values. At any other time a
-/// difference comes from another writer.
+/// The pool counts its own commits. While it commits changes, the word may have either of two values. At any other time a
+/// difference comes from another writer. A commit whose transaction has changed no row, and a rollback, leave the word as
+/// it is: once SQLite has ended them, another writer may commit before the pool has noted the end.
 ///
 /// With another journal, and in memory, the count is always 0.
 ///
@@ -27,8 +28,8 @@ final class CommitsOfOthers: Sendable {
         var word: UnsafePointer<UInt32>?
         /// The value of the word, unless another writer has committed.
         var expected: UInt32 = 0
-        /// Whether the pool holds the write lock, and may be committing.
-        var isWriting = false
+        /// Whether the pool is committing changes.
+        var isCommitting = false
         var count: UInt64 = 0
     }
 
@@ -70,20 +71,20 @@ final class CommitsOfOthers: Sendable {
         }
     }
 
-    /// Notes that the pool has got the write lock of the database.
-    func beginWrite() {
+    /// Notes that the pool is about to commit changes, with the write lock of the database.
+    func beginCommit() {
         state.withLock { state in
             state.look()
-            state.isWriting = true
+            state.isCommitting = true
         }
     }
 
-    /// Notes that a write of the pool has ended.
+    /// Notes that the commit has ended.
     ///
-    /// - Parameter commits: The number of its commits that have changed the database.
-    func endWrite(_ commits: UInt32) {
+    /// - Parameter commits: The number of commits that have changed the database: 1, or 0 if it has failed.
+    func endCommit(_ commits: UInt32) {
         state.withLock { state in
-            state.isWriting = false
+            state.isCommitting = false
             state.expected &+= commits
         }
     }
@@ -93,9 +94,9 @@ extension CommitsOfOthers.State {
     fileprivate mutating func look() {
         guard let word else { return }
         let found = strata_load(word)
-        guard found != expected, !isWriting || found != expected &+ 1 else { return }
+        guard found != expected, !isCommitting || found != expected &+ 1 else { return }
         count += 1
         // A commit that the pool has just made still has to be counted.
-        if !isWriting { expected = found }
+        if !isCommitting { expected = found }
     }
 }

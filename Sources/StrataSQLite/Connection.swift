@@ -222,6 +222,11 @@ package final class Connection: @unchecked Sendable {
         Int(sqlite3_changes64(handle))
     }
 
+    /// The number of rows that all statements of the connection have changed.
+    var totalChangeCount: Int {
+        Int(sqlite3_total_changes64(handle))
+    }
+
     package var lastInsertedKey: Int64 {
         sqlite3_last_insert_rowid(handle)
     }

@@ -6,17 +6,17 @@ import StrataLocks
 package struct WriteLease: ~Copyable {
     package let connection: Connection
     private let pool: ConnectionPool
-    /// The number of earlier commits of the connection.
-    private let commits: UInt32
+    /// The number of rows that the connection has changed before.
+    private let changes: Int
 
     init(connection: Connection, pool: ConnectionPool) {
         self.connection = connection
         self.pool = pool
-        commits = connection.log.commits
+        changes = connection.totalChangeCount
     }
 
     deinit {
-        pool.endWriting(connection, commits)
+        pool.endWriting(connection)
     }
 
     /// Makes the changes durable and visible to others.
@@ -26,7 +26,7 @@ package struct WriteLease: ~Copyable {
     /// - Throws: The error that kept SQLite from committing. All changes are then rolled back. After an I/O error the
     ///   pool opens a new connection for the next write.
     package consuming func commit(beforeNextWriter: () -> Void = {}) throws(SQLiteError) {
-        try pool.commit(connection, beforeNextWriter)
+        try pool.commit(connection, hasChanges: connection.totalChangeCount != changes, beforeNextWriter)
     }
 
     /// Undoes the changes now rather than at the end of the scope.
@@ -89,7 +89,6 @@ extension ConnectionPool {
         }
         // This check needs the lock: nothing may be written to a file that can no longer be opened by its path.
         try opening.files?.require(.begin)
-        others.beginWrite()
         return lease
     }
 
@@ -156,10 +155,16 @@ extension ConnectionPool {
         }
     }
 
-    fileprivate func commit(_ connection: Connection, _ beforeNextWriter: () -> Void) throws(SQLiteError) {
+    fileprivate func commit(_ connection: Connection, hasChanges: Bool, _ beforeNextWriter: () -> Void)
+        throws(SQLiteError)
+    {
         checkReturned(connection)
         do {
             try opening.files?.require(.commit)
+            let commits = connection.log.commits
+            // What changes no row, such as a new table, counts as a change by another writer. That costs a few reads.
+            if hasChanges { others.beginCommit() }
+            defer { if hasChanges { others.endCommit(connection.log.commits &- commits) } }
             try connection.run(.commit)
         } catch {
             endTransaction(connection)
@@ -172,11 +177,10 @@ extension ConnectionPool {
         if let copier { copier.noteCommit(connection.log.pages) } else { checkpointIfDue(connection) }
     }
 
-    fileprivate func endWriting(_ connection: Connection, _ commits: UInt32) {
+    fileprivate func endWriting(_ connection: Connection) {
         checkReturned(connection)
         connection.setCancellation(nil)
         endTransaction(connection)
-        others.endWrite(connection.log.commits &- commits)
         // A database in memory exists only in its connection.
         if (connection.isBroken || connection.isInTransaction) && !isMemory {
             connection.leaveLogOnClose()
