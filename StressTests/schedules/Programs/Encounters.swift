@@ -13,6 +13,7 @@ struct Encounters: Program {
 
     private static let kinds: [any Encounter.Type] = [
         TwoReads.self, TwoAsynchronousFetches.self, BatchAndRead.self, FetchAndStranger.self, SaveAndStranger.self,
+        RefusedSaveAndStranger.self,
     ]
     private let encounter: any Encounter
 
@@ -176,6 +177,39 @@ private struct FetchAndStranger: Encounter {
         let counts = try stack.fetchedCounts()
         place.expect(counts == [1, 1], "\(counts) is shown in the end")
     }
+}
+
+/// Another program overwrites a row without a new version, right after a save that was refused: a look-up shows that at once.
+private struct RefusedSaveAndStranger: Encounter {
+    private let box: OneBox
+    private let late: NSManagedObjectContext
+
+    init(_ place: Place) throws {
+        box = try OneBox(place)
+        let (late, stack, id) = (box.stack.context(), box.stack, box.id)
+        self.late = late
+        try late.performAndWait { try late.existingObject(with: id).count = 1 }
+        let first = stack.context()
+        try first.performAndWait {
+            try first.existingObject(with: id).count = 2
+            try first.save()
+        }
+        _ = try stack.knownCount(id)
+    }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, id, late) = (box.place, box.stack, box.id, late)
+        return [
+            { late.performAndWait { place.expect((try? late.save()) == nil, "a save overwrites a newer row") } },
+            {
+                try OtherProgram(place).run("UPDATE ZBOX SET ZCOUNT = 3")
+                let known = try stack.knownCount(id)
+                place.expect(known == 3, "a look-up shows \(known) after 3 was written")
+            },
+        ]
+    }
+
+    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 3, "the last write is not seen in the end") }
 }
 
 /// Another program overwrites a row without a new version, right after a save of it.
