@@ -203,7 +203,12 @@ let package = Package(
         ),
 
         // SwiftData's API on the framework. A program that does not import it pays nothing for it.
-        .target(name: "SwiftData", dependencies: ["CoreData", "StrataLocks", "StrataMacros", "StrataPredicates"]),
+        // Where a thread keeps the variables of a library, of which SwiftData needs one.
+        .target(name: "CStrataThreadLocals"),
+        .target(
+            name: "SwiftData",
+            dependencies: ["CStrataThreadLocals", "CoreData", "StrataLocks", "StrataMacros", "StrataPredicates"]
+        ),
 
         // Jobs on claims: queues, workers, schedules.
         .target(name: "CoreDataJobs", dependencies: ["CoreData", "StrataLocks"]),

@@ -488,20 +488,21 @@ struct AccessTests {
         expectEqual([calls.withLock { $0 }, gauge.level], [1, 4])
     }
 
-    @Test func `a probe finds out whether its thread tracks accesses`() throws {
-        expect(!AccessProbe.isTracking)
+    @Test func `a thread knows whether it tracks accesses`() throws {
+        expect(AccessTracking.isReliable)
+        expect(!AccessTracking.isTracking)
         let thread = withObservationTracking {
-            for _ in 0..<3 { expect(AccessProbe.isTracking) }
+            for _ in 0..<3 { expect(AccessTracking.isTracking) }
             withObservationTracking {
-                expect(AccessProbe.isTracking)
+                expect(AccessTracking.isTracking)
             } onChange: {
             }
-            expect(AccessProbe.isTracking)
-            return onThread { expect(!AccessProbe.isTracking) }
+            expect(AccessTracking.isTracking)
+            return onThread { expect(!AccessTracking.isTracking) }
         } onChange: {
         }
         try thread.join()
-        expect(!AccessProbe.isTracking)
+        expect(!AccessTracking.isTracking)
     }
 
     // MARK: - Fetched objects

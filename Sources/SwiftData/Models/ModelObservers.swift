@@ -47,7 +47,7 @@ public struct _ModelObservers: ~Copyable, Sendable {
     @inline(never)
     @usableFromInline
     var isAccessOfInterest: Bool {
-        made.load(ordering: .relaxed) != nil || AccessProbe.isTracking
+        made.load(ordering: .relaxed) != nil || AccessTracking.isTracking
     }
 
     /// Notes the access to a property, if the access is observed.
