@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "CStrataThreadLocals.h"
 
+_Thread_local const uintptr_t *strata_thread_word;
+
 #ifdef __linux__
 #include <link.h>
 

@@ -25,6 +25,7 @@
     PersistentModel,
     Sendable,
     names: named(_$backingData),
+    named(_$storage),
     named(persistentBackingData),
     named(schemaMetadata),
     named(init),

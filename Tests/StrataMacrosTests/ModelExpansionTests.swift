@@ -35,11 +35,11 @@ struct ModelExpansionTests {
         let accessors = try expand("accessor", in: ["class A", "enum B"])
         expect(accessors.contains("access(self, keyPath: Self._$key_in.path)"))
         // An object that is made of a stored one makes no key path for each initial value.
-        let initialisation = "if _$backingData._takesInitialValues {\n        _$backingData.setValue("
+        let initialisation = "_$storage.initialize(initialValue) { $0.setValue("
         expect(accessors.contains(initialisation), "\(accessors)")
         expect(accessors.contains("withMutation(of: self, keyPath: Self._$key_in.path)"))
-        expect(accessors.contains("self._getValue(forKey: \\.`in`, at: Self._$place_in, by: _$link) { _$link = $0 }"))
-        expect(accessors.contains("to: newValue, at: Self._$place_in, by: _$link) { _$link = $0 }"))
+        expect(accessors.contains("self._getValue(forKey: \\.`in`, at: Self._$place_in, by: _$link)"))
+        expect(accessors.contains("to: newValue, at: Self._$place_in, by: _$link)"))
         expect(try !expand("peer", in: ["class A", "enum B<T>"]).contains("_$place"))
         expect(try expand("accessor", in: ["class A", "enum B<T>"]).contains("return self.getValue(forKey: \\.`in`)"))
     }
@@ -47,9 +47,9 @@ struct ModelExpansionTests {
     @Test func `the link to the values follows the backing`() throws {
         for (text, modifiers) in [("final class A { }", "public"), ("class A { }", "public final")] {
             let source = try require(expand(text).source)
-            expect(source.contains("@exclusivity(unchecked) \(modifiers) var _$link = SwiftData._ModelLink()"))
-            expect(source.contains("didSet {\n        _$link = _$backingData._link"), "\(source)")
-            expect(source.contains("_$backingData = backingData\n    _$link = backingData._link"))
+            expect(source.contains("@exclusivity(unchecked) private var _$storage = SwiftData._ModelStorage<A>()"))
+            expect(source.contains("\(modifiers) var _$link: SwiftData._ModelLink {\n    _$storage.link"), "\(source)")
+            expect(source.contains("    _$storage = SwiftData._ModelStorage(backingData)"))
         }
     }
 

@@ -78,11 +78,10 @@ struct AccessTests {
 
     /// The way to a gauge's values, after glances have learnt where they are.
     private func link(_ gauge: Gauge) throws -> Unmanaged<GlancedObject> {
-        var link = gauge._$link
-        _ = gauge._getValue(forKey: \.label, at: places.label, by: _ModelLink()) { link = $0 }
-        _ = gauge._getValue(forKey: \.level, at: places.level, by: _ModelLink()) { link = $0 }
-        _ = gauge._getValue(forKey: \.limit, at: places.limit, by: _ModelLink()) { link = $0 }
-        return try require(link.target)
+        _ = gauge._getValue(forKey: \.label, at: places.label, by: _ModelLink())
+        _ = gauge._getValue(forKey: \.level, at: places.level, by: _ModelLink())
+        _ = gauge._getValue(forKey: \.limit, at: places.limit, by: _ModelLink())
+        return try require(gauge._$link.target)
     }
 
     /// What glances see: the label, the level and the limit.
@@ -115,13 +114,12 @@ struct AccessTests {
         context.insert(twin)
         gauge.twin = twin
         try context.save()
-        var link = gauge._$link
         for _ in 0..<2 {
-            // The first access finds the way, and the second one the place.
-            let found: Gauge? = gauge._getValue(forKey: \.twin, at: places.twin, by: link) { link = $0 }
+            // The first access finds the place.
+            let found: Gauge? = gauge._getValue(forKey: \.twin, at: places.twin, by: gauge._$link)
             expect(found === twin)
         }
-        let target = try require(link.target)
+        let target = try require(gauge._$link.target)
         /// Whether a glance sees the twin; `nil` if a block has to find out.
         func seesTwin() -> Bool? {
             switch GlancedObject.destination(at: target, places.twin.property.untyped, { $0 }) {
@@ -305,9 +303,8 @@ struct AccessTests {
 
     @Test func `data go by a block, because their release may run code of the program`() throws {
         let (_, gauge) = try gauge(.memory)
-        var link = gauge._$link
-        _ = gauge._getValue(forKey: \.raw, at: places.raw, by: _ModelLink()) { link = $0 }
-        let target = try require(link.target)
+        _ = gauge._getValue(forKey: \.raw, at: places.raw, by: _ModelLink())
+        let target = try require(gauge._$link.target)
         gauge.raw = Data([2])
         expectEqual(Data.managedGlance(target, places.raw.property.untyped), Data([2]))
         expect(!Data.managedGlanceWrite(Data([3]), target, places.raw.property.untyped))

@@ -14,4 +14,10 @@ struct strata_thread_locals {
 // The variables of the library, or the program, that contains the address.
 struct strata_thread_locals strata_thread_locals_of(const void *address);
 
+// A word that the current thread reads often; NULL before it was set.
+extern _Thread_local const uintptr_t *strata_thread_word;
+
+static inline const uintptr_t *strata_get_thread_word(void) { return strata_thread_word; }
+static inline void strata_set_thread_word(const uintptr_t *word) { strata_thread_word = word; }
+
 #endif

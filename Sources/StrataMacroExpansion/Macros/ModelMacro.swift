@@ -95,26 +95,32 @@ enum ModelMacro {
         let root = declaration.isFinal ? "" : "\npublic typealias _$Root = \(name)\n"
         return """
             @SwiftData.Transient
-            @exclusivity(unchecked) private var _$backingData: any SwiftData.BackingData<\(name)> = \(name)._makeBackingData() {
-                didSet {
-                    _$link = _$backingData._link
-                    oldValue._link.leave()
-                }
-            }
+            @exclusivity(unchecked) private var _$storage = SwiftData._ModelStorage<\(name)>()
 
             @SwiftData.Transient
-            @exclusivity(unchecked) public \(declaration.isFinal ? "" : "final ")var _$link = SwiftData._ModelLink()
-            \(root)
-            public var persistentBackingData: any SwiftData.BackingData<\(name)> {
-                @storageRestrictions(initializes: _$backingData)
-                init(initialValue) {
-                    _$backingData = initialValue
-                }
+            public \(declaration.isFinal ? "" : "final ")var _$link: SwiftData._ModelLink {
+                _$storage.link
+            }
+
+            private var _$backingData: any SwiftData.BackingData<\(name)> {
                 get {
-                    _$backingData
+                    persistentBackingData
                 }
                 set {
-                    _$backingData = newValue
+                    persistentBackingData = newValue
+                }
+            }
+            \(root)
+            public var persistentBackingData: any SwiftData.BackingData<\(name)> {
+                @storageRestrictions(initializes: _$storage)
+                init(initialValue) {
+                    _$storage = SwiftData._ModelStorage(initialValue)
+                }
+                get {
+                    _$storage.backing
+                }
+                set {
+                    _$storage.backing = newValue
                 }
             }
 
@@ -122,8 +128,7 @@ enum ModelMacro {
 
             public \(required)init(backingData: any SwiftData.BackingData<\(name)>) {
             \(initialisations(of: declaration, from: "backingData"))
-                _$backingData = backingData
-                _$link = backingData._link
+                _$storage = SwiftData._ModelStorage(backingData)
             \(constants(of: declaration, from: "backingData"))
             }
 
@@ -139,7 +144,7 @@ enum ModelMacro {
             "    let values: any SwiftData.BackingData<\(name)> = backingData._generateCurrentClassBackingData()\n"
         return """
             @SwiftData.Transient
-            private var _$backingData: any SwiftData.BackingData<\(name)> = \(name)._makeBackingData()
+            private var _$storage = SwiftData._ModelStorage<\(name)>()
 
             @SwiftData.Transient
             private var _$isJoined = false
@@ -148,7 +153,7 @@ enum ModelMacro {
                 get {
                     if !_$isJoined {
                         _$isJoined = true
-                        super.persistentBackingData = _$backingData._joined(with: super.persistentBackingData)
+                        super.persistentBackingData = _$storage.backing._joined(with: super.persistentBackingData)
                     }
                     return super.persistentBackingData
                 }
@@ -324,13 +329,11 @@ enum PersistedPropertyMacro {
         let (name, key) = (property.name, constants.map { "Self.\($0.key).path" } ?? "\\.\(property.name)")
         let (get, set) = transformable ? ("getTransformableValue", "setTransformableValue") : ("getValue", "setValue")
         let underscore = constants == nil ? "" : "_"
-        let end = constants.map { ", at: Self.\($0.place), by: _$link) { _$link = $0 }" } ?? ")"
+        let end = constants.map { ", at: Self.\($0.place), by: _$link)" } ?? ")"
         return """
-            @storageRestrictions(accesses: _$backingData, initializes: _\(property.bareName))
+            @storageRestrictions(accesses: _$storage, initializes: _\(property.bareName))
             init(initialValue) {
-                if _$backingData._takesInitialValues {
-                    _$backingData.\(set)(forKey: \\.\(name), to: initialValue)
-                }
+                _$storage.initialize(initialValue) { $0.\(set)(forKey: \\.\(name), to: $1) }
                 _\(property.bareName) = _SwiftDataNoType()
             }
             get {

@@ -27,30 +27,23 @@ enum AccessTracking {
         return UnsafePointer(word)
     }()
 
-    /// The thread-local key for the variable of the thread, which lives as long as the thread.
-    private static let key: pthread_key_t = {
-        var key = pthread_key_t()
-        let status = pthread_key_create(&key, nil)
-        precondition(status == 0, "SwiftData needs a thread-local key, and the process has used up all: \(status)")
-        return key
-    }()
-
     /// Whether the current thread tracks accesses.
     static var isTracking: Bool {
-        guard let known = pthread_getspecific(key) else { return lookUp().pointee != 0 }
-        return UnsafePointer(known.assumingMemoryBound(to: UInt.self)).pointee != 0
+        // The word is the variable of the thread, and lives as long as the thread.
+        guard let word = strata_get_thread_word() else { return lookUp() != 0 }
+        return word.pointee != 0
     }
 
     /// Whether accesses outside of tracking are told apart.
     static var isReliable: Bool { place != nil }
 
-    /// Finds the variable of the current thread.
+    /// Finds the variable of the current thread, and returns its value.
     @inline(never)
-    private static func lookUp() -> UnsafePointer<UInt> {
+    private static func lookUp() -> UInt {
         let variables = variables()
         let found = place.flatMap { $0 < variables.count ? variables.words + $0 : nil } ?? always
-        pthread_setspecific(key, found)
-        return found
+        strata_set_thread_word(found)
+        return found.pointee
     }
 
     /// The library's variables of the current thread.
@@ -58,8 +51,7 @@ enum AccessTracking {
         let subject = Subject()
         subject.registrar.access(subject, keyPath: \.property)
         let found = strata_thread_locals_of(unsafeBitCast(ObservationRegistrar.self, to: UnsafeRawPointer.self))
-        guard let words = found.words else { return (always, 0) }
-        return (UnsafeRawPointer(words).assumingMemoryBound(to: UInt.self), found.count)
+        return found.words.map { ($0, found.count) } ?? (always, 0)
     }
 
     private static func findPlace() -> Int? {

@@ -22,12 +22,6 @@ public protocol BackingData<Model> {
     /// The way by which accessors read and write the values; it leads nowhere by default.
     var _link: _ModelLink { get }
 
-    /// Whether the initial values of properties are set; by default they are.
-    ///
-    /// While an object is made of a stored one, they are of no interest. The accessors that ``Model()`` writes ask before
-    /// they make a key path.
-    var _takesInitialValues: Bool { get }
-
     /// The value of an attribute.
     ///
     /// - Parameter key: The key path of the property.
@@ -106,9 +100,6 @@ public protocol BackingData<Model> {
 extension BackingData {
     /// A link that leads nowhere, so that accessors call `getValue(forKey:)` and `setValue(forKey:to:)`.
     public var _link: _ModelLink { _ModelLink() }
-
-    /// True: the initial values are set.
-    public var _takesInitialValues: Bool { true }
 
     /// The same values for the accessors of the class itself, of a backing that its superclass was given.
     ///

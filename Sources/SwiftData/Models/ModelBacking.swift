@@ -371,8 +371,6 @@ final class ModelBacking<Model: PersistentModel>: ModelState, BackingData {
 
     // MARK: - Writing
 
-    var _takesInitialValues: Bool { !isBeingMade }
-
     func setValue<Value: Encodable>(forKey key: KeyPath<Model, Value>, to newValue: Value) {
         if !isBeingMade { setAttribute(record.property(key), newValue) }
     }

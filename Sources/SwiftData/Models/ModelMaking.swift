@@ -9,8 +9,6 @@ struct ModelMaking {
     private let type: ObjectIdentifier
     /// The backing, which lives until the object is made.
     private let backing: Unmanaged<ModelState>
-    /// The form of the backing as a value of its protocol.
-    private let form: BackingForm
 
     /// The object that the current thread makes; nil if it makes none, or if the object has got its backing.
     ///
@@ -34,35 +32,33 @@ struct ModelMaking {
     ///
     /// - Parameters:
     ///   - type: The class of the object.
-    ///   - backing: The backing, which has the class of the form.
-    ///   - form: The form of the backing.
+    ///   - backing: The backing.
+    ///   - record: The record of the class.
     /// - Returns: The object.
-    static func make<Model: PersistentModel>(_ type: Model.Type, on backing: ModelState, as form: BackingForm) -> Model
+    static func make<Model: PersistentModel>(_ type: Model.Type, on backing: ModelState, _ record: ModelRecord) -> Model
     {
+        if record.takesNoInitialValues { return Model(backingData: record.form.data(backing)) }
         let current = current
         let outer = current.pointee
         backing.isBeingMade = true
         defer {
             backing.isBeingMade = false
+            // Whether an object has initial values follows from its class.
+            if current.pointee != nil { record.noteNoInitialValues() }
             current.pointee = outer
         }
-        current.pointee = ModelMaking(type: ObjectIdentifier(type), backing: .passUnretained(backing), form: form)
-        return Model(backingData: form.data(backing))
+        current.pointee = ModelMaking(type: ObjectIdentifier(type), backing: .passUnretained(backing))
+        return Model(backingData: record.form.data(backing))
     }
 
     /// The backing of the object that is being made, for the first call, if it has a class.
-    static func data<Model: PersistentModel>(of type: Model.Type) -> (any BackingData<Model>)? {
+    static func take<Model: PersistentModel>(for type: Model.Type) -> ModelState? {
         guard let known = pthread_getspecific(key) else { return nil }
         let current = known.assumingMemoryBound(to: ModelMaking?.self)
         guard let making = current.pointee, making.type == ObjectIdentifier(type) else { return nil }
         // Initial values may be other objects, which need a backing each.
         current.pointee = nil
-        return making.form.data(making.backing.takeUnretainedValue())
-    }
-
-    /// The same for code that needs to have the type of the backing.
-    static func backing<Model: PersistentModel>(of type: Model.Type) -> ModelBacking<Model>? {
-        data(of: type) as? ModelBacking<Model>
+        return making.backing.takeUnretainedValue()
     }
 }
 
@@ -88,7 +84,7 @@ struct BackingForm {
     /// A backing of this form as a value of its protocol: three words for the value, the type, and the table.
     @inline(__always)
     func data<Model: PersistentModel>(_ backing: ModelState) -> any BackingData<Model> {
-        // The cast counts a reference to the backing.
+        // The cast counts a reference to the backing. To move the value instead would need to look its type up.
         defer { withExtendedLifetime(backing) {} }
         let value = UnsafeRawPointer(Unmanaged.passUnretained(backing).toOpaque())
         return unsafeBitCast((value, 0, 0, metadata, conformance), to: (any BackingData<Model>).self)

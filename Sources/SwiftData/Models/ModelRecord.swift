@@ -52,7 +52,7 @@ struct ModelProperty {
 
 /// The stored properties of a model class, which are read once from its metadata.
 final class ModelRecord: @unchecked Sendable {
-    // @unchecked Sendable: immutable; key paths of properties capture nothing.
+    // @unchecked Sendable: immutable but for an atomic; key paths of properties capture nothing.
 
     let type: any PersistentModel.Type
     let entityName: String
@@ -66,6 +66,9 @@ final class ModelRecord: @unchecked Sendable {
     let indices: [[String]]
     /// Makes a model object of a managed object.
     let make: (NSManagedObject, ManagedContext, ModelRecord) -> AnyObject
+    /// The form of the backings of the class.
+    let form: BackingForm
+    private let hasNoInitialValues = AtomicCell(false)
     /// An object of the class as a model object.
     let asModel: (AnyObject) -> any PersistentModel
     private let byKeyPath: [AnyKeyPath: Int]
@@ -97,8 +100,9 @@ final class ModelRecord: @unchecked Sendable {
         make = { object, managed, record in
             let backing = form.type.init(record)
             backing.lead(to: object, of: managed)
-            return ModelMaking.make(type, on: backing, as: form)
+            return ModelMaking.make(type, on: backing, record)
         }
+        self.form = form
         asModel = { unsafeDowncast($0, to: Model.self) }
         entityName = _typeName(type, qualified: false)
         superrecord = (_getSuperclass(type) as? any PersistentModel.Type).map { ModelRecord.of($0) }
@@ -176,6 +180,11 @@ final class ModelRecord: @unchecked Sendable {
         default: nil
         }
     }
+
+    /// Whether an object that is made of a stored one is known to ask for no backing for initial values.
+    var takesNoInitialValues: Bool { hasNoInitialValues.load(ordering: .relaxed) }
+
+    func noteNoInitialValues() { hasNoInitialValues.store(true, ordering: .relaxed) }
 
     /// The number of model classes from which the class inherits.
     var depth: Int { superrecord.map { $0.depth + 1 } ?? 0 }

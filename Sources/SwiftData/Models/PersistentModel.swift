@@ -80,16 +80,7 @@ extension PersistentModel {
     ///
     /// - Returns: A backing without values.
     public static func createBackingData<P: PersistentModel>() -> some BackingData<P> {
-        ModelMaking.backing(of: P.self) ?? ModelBacking<P>(for: P.self)
-    }
-
-    /// Makes the values that ``Model()`` gives to an object first: those of the managed object of which it is made, or
-    /// new ones.
-    ///
-    /// - Returns: A backing.
-    @_documentation(visibility: internal)
-    public static func _makeBackingData() -> any BackingData<Self> {
-        ModelMaking.data(of: Self.self) ?? ModelBacking<Self>(for: Self.self)
+        (ModelMaking.take(for: P.self) as? ModelBacking<P>) ?? ModelBacking<P>(for: P.self)
     }
 
     /// The backing in the form that contexts use.

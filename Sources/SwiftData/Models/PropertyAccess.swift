@@ -34,7 +34,7 @@ public struct _PropertyKey<Root, Value>: @unchecked Sendable {
 
 /// The way from a model object to its values, by which its accessors read and write without a block of the context's queue.
 ///
-/// ``Model()`` adds one to each class. It leads nowhere until the first access, and after the backing was replaced.
+/// It leads nowhere if the object has no values yet, or a backing of another library.
 @_documentation(visibility: internal)
 public struct _ModelLink {
     @usableFromInline let target: Unmanaged<GlancedObject>?
@@ -46,14 +46,15 @@ public struct _ModelLink {
     /// Makes a link to the values in a backing, which the object holds.
     init(_ backing: ModelState) { target = Unmanaged.passUnretained(backing) }
 
+    @inlinable
+    @inline(__always)
+    init(_ target: Unmanaged<GlancedObject>?) { self.target = target }
+
     /// The values; `nil` if the link leads nowhere.
     var state: ModelState? {
         // Only states have links.
         target.map { unsafeDowncast($0.takeUnretainedValue(), to: ModelState.self) }
     }
-
-    /// Notes that the object reads and writes its values elsewhere from now on, because its backing was replaced.
-    public func leave() { state?.loseModel() }
 
     /// Fills a fault, so that a glance may find its values.
     @inline(never)
@@ -72,21 +73,19 @@ extension PersistentModel {
     ///   - key: The property.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The value.
     @inlinable
     @inline(__always)
     public func _getValue<Value: GlancedValue & Decodable>(
         forKey key: @autoclosure () -> KeyPath<Self, Value>,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) -> Value {
         if let target = link.target {
             if let value = Value.managedGlance(target, place.property.untyped) { return value }
             if link.fillFault(), let value = Value.managedGlance(target, place.property.untyped) { return value }
         }
-        return _getValueInScope(key(), Value.self, place, keep)
+        return _getValueInScope(key(), Value.self, place)
     }
 
     /// The value of an optional attribute of a basic type.
@@ -95,15 +94,13 @@ extension PersistentModel {
     ///   - key: The property.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The value.
     @inlinable
     @inline(__always)
     public func _getValue<Value: GlancedValue & Decodable>(
         forKey key: @autoclosure () -> KeyPath<Self, Value?>,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) -> Value? {
         if let target = link.target {
             if let value = Value.managedGlanceOptional(target, place.property.untyped) { return value }
@@ -111,7 +108,7 @@ extension PersistentModel {
                 return value
             }
         }
-        return _getValueInScope(key(), Value.self, place, keep)
+        return _getValueInScope(key(), Value.self, place)
     }
 
     /// The value of an attribute of another type.
@@ -120,15 +117,13 @@ extension PersistentModel {
     ///   - key: The property.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The value.
     @inlinable
     @_disfavoredOverload
     public func _getValue<Value: Decodable>(
         forKey key: KeyPath<Self, Value>,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) -> Value { getValue(forKey: key) }
 
     /// The object of a to-one relationship that always has one.
@@ -137,22 +132,18 @@ extension PersistentModel {
     ///   - key: The property.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The value.
     public func _getValue<Value: PersistentModel>(
         forKey key: @autoclosure () -> KeyPath<Self, Value>,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) -> Value {
         if case .found(let model) = related(at: place, by: link) {
             // Usually it is of exactly this class, so that no cast is needed.
             if type(of: model) == Value.self { return unsafeDowncast(model, to: Value.self) }
             if let value = model as? Value { return value }
         }
-        let data = persistentBackingData
-        if let state = data as? ModelState { keep(_ModelLink(state)) }
-        return data.getValue(forKey: key())
+        return persistentBackingData.getValue(forKey: key())
     }
 
     /// The object of a to-one relationship.
@@ -161,13 +152,11 @@ extension PersistentModel {
     ///   - key: The property.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The object; `nil` if there is none.
     public func _getValue<Value: PersistentModel>(
         forKey key: @autoclosure () -> KeyPath<Self, Value?>,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) -> Value? {
         switch related(at: place, by: link) {
         case .found(let model):
@@ -176,9 +165,7 @@ extension PersistentModel {
         case .absent: return nil
         case .unknown: break
         }
-        let data = persistentBackingData
-        if let state = data as? ModelState { keep(_ModelLink(state)) }
-        return data.getValue(forKey: key())
+        return persistentBackingData.getValue(forKey: key())
     }
 
     /// The object of a to-one relationship by a glance, or else by a short block; `unknown` if the link leads nowhere.
@@ -196,14 +183,12 @@ extension PersistentModel {
     ///   - key: The property.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The value.
     @inlinable
     public func _getValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) -> Value where Value: RelationshipCollection, OtherModel == Value.PersistentElement { getValue(forKey: key) }
 
     /// The objects of a to-many relationship whose class is decodable itself.
@@ -212,14 +197,12 @@ extension PersistentModel {
     ///   - key: The property.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     /// - Returns: The value.
     @inlinable
     public func _getValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) -> Value where Value: Decodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         getValue(forKey: key)
     }
@@ -233,18 +216,16 @@ extension PersistentModel {
     ///   - newValue: The value.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     @inline(__always)
     public func _setValue<Value: GlancedValue & Encodable>(
         forKey key: @autoclosure () -> KeyPath<Self, Value>,
         to newValue: Value,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) {
         if let target = link.target, Value.managedGlanceWrite(newValue, target, place.property.untyped) { return }
-        _setValueInScope(key(), newValue, Value.self, place, keep)
+        _setValueInScope(key(), newValue, Value.self, place)
     }
 
     /// Sets an optional attribute of a basic type.
@@ -254,18 +235,16 @@ extension PersistentModel {
     ///   - newValue: The value; `nil` removes it.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     @inline(__always)
     public func _setValue<Value: GlancedValue & Encodable>(
         forKey key: @autoclosure () -> KeyPath<Self, Value?>,
         to newValue: Value?,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) {
         if let target = link.target, Value.managedGlanceWrite(newValue, target, place.property.untyped) { return }
-        _setValueInScope(key(), newValue, Value.self, place, keep)
+        _setValueInScope(key(), newValue, Value.self, place)
     }
 
     /// Sets an attribute of another type.
@@ -275,15 +254,13 @@ extension PersistentModel {
     ///   - newValue: The value.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     @_disfavoredOverload
     public func _setValue<Value: Encodable>(
         forKey key: KeyPath<Self, Value>,
         to newValue: Value,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-one relationship that always has an object.
@@ -293,14 +270,12 @@ extension PersistentModel {
     ///   - newValue: The value.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value: PersistentModel>(
         forKey key: KeyPath<Self, Value>,
         to newValue: Value,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-one relationship.
@@ -310,14 +285,12 @@ extension PersistentModel {
     ///   - newValue: The value.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value: PersistentModel>(
         forKey key: KeyPath<Self, Value?>,
         to newValue: Value?,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-many relationship.
@@ -327,14 +300,12 @@ extension PersistentModel {
     ///   - newValue: The value.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
         to newValue: Value,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) where Value: RelationshipCollection, OtherModel == Value.PersistentElement { setValue(forKey: key, to: newValue) }
 
     /// Sets a to-many relationship whose class is encodable itself.
@@ -344,14 +315,12 @@ extension PersistentModel {
     ///   - newValue: The value.
     ///   - place: The place of the property.
     ///   - link: The way to the values.
-    ///   - keep: Keeps another link, which leads to the values.
     @inlinable
     public func _setValue<Value, OtherModel>(
         forKey key: KeyPath<Self, Value>,
         to newValue: Value,
         at place: borrowing _PropertyPlace,
-        by link: _ModelLink,
-        _ keep: (_ModelLink) -> Void
+        by link: _ModelLink
     ) where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {
         setValue(forKey: key, to: newValue)
     }
@@ -363,11 +332,10 @@ extension PersistentModel {
     func _getValueInScope<Value: Decodable>(
         _ key: KeyPath<Self, Value>,
         _ type: (some GlancedValue).Type,
-        _ place: borrowing _PropertyPlace,
-        _ keep: (_ModelLink) -> Void
+        _ place: borrowing _PropertyPlace
     ) -> Value {
         let data = persistentBackingData
-        if let state = data as? ModelState { keep(state.link(key, type.managedKind, place)) }
+        data._link.state?.learn(key, type.managedKind, place)
         return data.getValue(forKey: key)
     }
 
@@ -377,22 +345,18 @@ extension PersistentModel {
         _ key: KeyPath<Self, Value>,
         _ newValue: Value,
         _ type: (some GlancedValue).Type,
-        _ place: borrowing _PropertyPlace,
-        _ keep: (_ModelLink) -> Void
+        _ place: borrowing _PropertyPlace
     ) {
         let data = persistentBackingData
-        if let state = data as? ModelState { keep(state.link(key, type.managedKind, place)) }
+        data._link.state?.learn(key, type.managedKind, place)
         data.setValue(forKey: key, to: newValue)
     }
 }
 
 extension ModelState {
-    /// The link by which the accessors glance, after it was noted where they find an attribute of a basic type.
-    fileprivate func link(_ key: AnyKeyPath, _ kind: ManagedValueKind, _ place: borrowing _PropertyPlace) -> _ModelLink
-    {
-        if let object, case .attribute(let form) = record.property(key).kind, form.isBasic {
-            place.property.untyped.learn(from: object, kind)
-        }
-        return _ModelLink(self)
+    /// Notes where glances find an attribute of a basic type.
+    fileprivate func learn(_ key: AnyKeyPath, _ kind: ManagedValueKind, _ place: borrowing _PropertyPlace) {
+        guard let object, case .attribute(let form) = record.property(key).kind, form.isBasic else { return }
+        place.property.untyped.learn(from: object, kind)
     }
 }
