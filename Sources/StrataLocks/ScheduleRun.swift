@@ -20,7 +20,8 @@ final class ScheduledThread: Sendable {
 ///
 /// A scheduled thread goes on until it reaches a place of ``Schedule``. If a thread waits for something that the run does not
 /// know, such as the first use of a global variable, then it makes no step for some time. Then the run lets another thread go
-/// on beside it, and counts this, as the order is then not the seed's alone.
+/// on beside it, and counts this, as the order is then not the seed's alone. With little patience this happens all the time:
+/// threads then run beside each other, from places that the seed has chosen.
 package final class ScheduleRun: Sendable {
     /// What a run has shown.
     package struct Outcome: Sendable {
@@ -68,7 +69,8 @@ package final class ScheduleRun: Sendable {
         var isOver = false
     }
 
-    private static let longestStep: UInt64 = 400_000_000
+    /// The time after which a thread without a step counts as astray, in nanoseconds.
+    package static let usualPatience: UInt64 = 400_000_000
     private static let longestIdleness: UInt64 = 20_000_000
     private static let mostVainLooks = 150
     /// The vain looks after which a deadline passes: at least so many if it has come, and otherwise so many.
@@ -76,8 +78,12 @@ package final class ScheduleRun: Sendable {
 
     private let state: Mutex<State>
     private let end = DispatchSemaphore(value: 0)
+    private let patience: UInt64
 
-    private init(_ strategy: SchedulingStrategy) { state = Mutex(State(strategy: strategy)) }
+    private init(_ strategy: SchedulingStrategy, patience: UInt64) {
+        state = Mutex(State(strategy: strategy))
+        self.patience = patience
+    }
 
     /// Runs all bodies, each on a thread of its own, until all have returned, or none can go on.
     ///
@@ -85,10 +91,15 @@ package final class ScheduleRun: Sendable {
     ///
     /// - Parameters:
     ///   - strategy: Chooses which thread goes on.
+    ///   - patience: The time after which another thread goes on beside one without a step, in nanoseconds.
     ///   - bodies: The programs of the threads.
     /// - Returns: What the run has shown.
-    package static func run(_ strategy: SchedulingStrategy, _ bodies: [@Sendable () -> Void]) -> Outcome {
-        let run = ScheduleRun(strategy)
+    package static func run(
+        _ strategy: SchedulingStrategy,
+        patience: UInt64 = usualPatience,
+        _ bodies: [@Sendable () -> Void]
+    ) -> Outcome {
+        let run = ScheduleRun(strategy, patience: patience)
         Schedule.activate(run)
         for body in bodies { run.spawn(on: nil, body) }
         let watch = Thread { run.watch() }
@@ -247,7 +258,7 @@ package final class ScheduleRun: Sendable {
 
     private func watch() {
         while true {
-            usleep(5_000)
+            usleep(UInt32(min(5_000, patience / 2_000)))
             let (isOver, next) = state.withLock { state -> (Bool, ScheduledThread?) in
                 guard !state.isOver else { return (true, nil) }
                 let now = DispatchTime.now().uptimeNanoseconds
@@ -255,7 +266,7 @@ package final class ScheduleRun: Sendable {
                     return (false, now - state.lastStep > Self.longestIdleness ? lookAgain(&state) : nil)
                 }
                 let canOtherGoOn = state.statuses.contains { $0 == .ready || $0 == .pausing }
-                guard canOtherGoOn, now - state.lastStep > Self.longestStep else { return (false, nil) }
+                guard canOtherGoOn, now - state.lastStep > patience else { return (false, nil) }
                 state.statuses[running] = .astray
                 state.outcome.strays += 1
                 return (false, choose(&state))

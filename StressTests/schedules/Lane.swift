@@ -16,6 +16,8 @@ struct Lane {
     private var guarding: String?
     private var leftOut: Set<Int> = []
     private var hunt: Double?
+    /// The time after which a second thread runs beside one without a step, in nanoseconds; `nil` if the seed alone decides.
+    private var beside: UInt64?
 
     init(_ arguments: [String], _ programs: [any Program.Type], usage: String) throws {
         var arguments = arguments[...]
@@ -46,6 +48,7 @@ struct Lane {
             case "--only": only = try number()
             case "--steps": steps = Int(try number())
             case "--hunt": hunt = Double(try number())
+            case "--beside": beside = try number() * 1_000
             case "--seconds": seconds = Double(try number())
             case "--without": leftOut = Set(value.split(separator: ",").compactMap { Int($0) })
             case "--off":
@@ -148,7 +151,7 @@ struct Lane {
                 if program.isDrawn { try shorten(program, isInMemory, seed) }
                 return true
             }
-            guard strays <= count / 2 + Self.mostStrays else {
+            guard beside != nil || strays <= count / 2 + Self.mostStrays else {
                 print("\(program.name) seed \(seed): \(strays) strays in \(count) orders, FAILED")
                 print("  threads wait for something that the scheduler does not know")
                 // A lane that looks for a fault has not found it.
@@ -255,7 +258,8 @@ struct Lane {
         let bodies = made.bodies.enumerated().map { number, body in
             { @Sendable in do { try body() } catch { place.find("thread \(number): \(error)") } }
         }
-        let outcome = ScheduleRun.run(SchedulingStrategy(kind, seed: seed), bodies)
+        let patience = beside ?? ScheduleRun.usualPatience
+        let outcome = ScheduleRun.run(SchedulingStrategy(kind, seed: seed), patience: patience, bodies)
         if let deadlock = outcome.deadlock { place.find("none can go on: \(deadlock)") } else { try made.judge() }
         if outcome.expirations > 0, !made.mayExpire {
             place.find("\(outcome.expirations) waits ended by their deadline only, as nothing has woken them")

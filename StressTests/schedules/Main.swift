@@ -22,6 +22,7 @@ enum Main {
           --without N,…     leaves out these calls of a drawn program
           --steps N         the steps among which a strategy places its changes (100 to 3200, by the seed)
           --hunt S          goes round all programs for so much processor time, until one fails
+          --beside N        lets a thread run beside one that makes no step for N microseconds: the seed repeats nothing then
           --off GUARD       switches a guard of the library off: the programs that name it have to fail
           --seconds S       ends each program after so much processor time on each store (60)
 
