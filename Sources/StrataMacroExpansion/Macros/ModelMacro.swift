@@ -117,10 +117,10 @@ enum ModelMacro {
                     _$storage = SwiftData._ModelStorage(initialValue)
                 }
                 get {
-                    _$storage.backing
+                    _$storage.backing ?? _$storage.makeBacking()
                 }
                 set {
-                    _$storage.backing = newValue
+                    _$storage.replaceBacking(with: newValue)
                 }
             }
 
@@ -153,7 +153,8 @@ enum ModelMacro {
                 get {
                     if !_$isJoined {
                         _$isJoined = true
-                        super.persistentBackingData = _$storage.backing._joined(with: super.persistentBackingData)
+                        let own = _$storage.backing ?? _$storage.makeBacking()
+                        super.persistentBackingData = own._joined(with: super.persistentBackingData)
                     }
                     return super.persistentBackingData
                 }

@@ -142,6 +142,8 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     /// The model objects of managed objects, of those that have a class.
     func models<Model: PersistentModel>(of objects: [NSManagedObject], as type: Model.Type) -> [Model] {
+        // An empty array is one object of the process, and this initialiser would write to it.
+        if objects.isEmpty { return [] }
         // Usually all are of exactly this class, so that no casts are needed. An array of objects has the same form
         // whatever their class is.
         var isExact = true

@@ -38,21 +38,28 @@ public struct _ModelStorage<Model: PersistentModel>: ~Copyable {
         @inline(__always) get { _ModelLink(target) }
     }
 
-    /// The backing, which is made if there is none.
-    public var backing: any BackingData<Model> {
-        mutating get {
-            if let state = link.state { return state.record.form.data(state) }
-            if let other = other as? OtherBacking<Model> { return other.backing }
-            let made = ModelBacking<Model>(for: Model.self)
-            target = Unmanaged.passRetained(made)
-            return made
-        }
-        set {
-            // A program may set the same one again.
-            let former = link.state
-            self = Self(newValue)
-            if let former, former !== link.state { former.loseModel() }
-        }
+    /// The backing, if there is one; other threads may read it at the same time.
+    public var backing: (any BackingData<Model>)? {
+        if let state = link.state { return state.record.form.data(state) }
+        return (other as? OtherBacking<Model>)?.backing
+    }
+
+    /// Makes the backing of an object that has none.
+    ///
+    /// - Returns: The backing.
+    public mutating func makeBacking() -> any BackingData<Model> {
+        let made = ModelBacking<Model>(for: Model.self)
+        target = Unmanaged.passRetained(made)
+        return made
+    }
+
+    /// Sets another backing, in which the object reads and writes its values from now on.
+    ///
+    /// - Parameter backing: The backing; a program may set the same one again.
+    public mutating func replaceBacking(with backing: any BackingData<Model>) {
+        let former = link.state
+        self = Self(backing)
+        if let former, former !== link.state { former.loseModel() }
     }
 
     /// Sets the initial value of a property, unless the object is made of a stored one.
@@ -65,7 +72,7 @@ public struct _ModelStorage<Model: PersistentModel>: ~Copyable {
     ///   - body: Sets the value in the backing.
     @inlinable
     public mutating func initialize<Value>(_ value: Value, _ body: (any BackingData<Model>, Value) -> Void) {
-        if takesInitialValues { body(backing, value) }
+        if takesInitialValues { body(backing ?? makeBacking(), value) }
     }
 
     /// Sets the initial value of an optional property, unless the object is made of a stored one.
@@ -78,7 +85,7 @@ public struct _ModelStorage<Model: PersistentModel>: ~Copyable {
     @inlinable
     @inline(__always)
     public mutating func initialize<Value>(_ value: Value?, _ body: (any BackingData<Model>, Value?) -> Void) {
-        if value != nil || hasBacking, takesInitialValues { body(backing, value) }
+        if value != nil || hasBacking, takesInitialValues { body(backing ?? makeBacking(), value) }
     }
 
     /// Whether the object is not made of a stored one.
