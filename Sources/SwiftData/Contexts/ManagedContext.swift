@@ -115,10 +115,11 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     }
 
     private func makeModel(of object: ModelObject) -> AnyObject {
-        let record = record(of: object)
-        let model = record.make(object, self, record)
-        object.model = model
-        return model
+        knownRecord(of: object)._withUnsafeGuaranteedRef { record in
+            let model = record.make(object, self, record)
+            object.model = model
+            return model
+        }
     }
 
     /// The same for the object of a to-one relationship, of which the context of the program keeps a model object that was
@@ -175,16 +176,18 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     func register(_ model: any PersistentModel, _ object: NSManagedObject) { modelObject(object).model = model }
 
-    private func record(of object: NSManagedObject) -> ModelRecord {
-        if let lastRecord, lastRecord.layout == object.layoutPlace {
-            return lastRecord.record._withUnsafeGuaranteedRef { $0 }
-        }
+    private func record(of object: NSManagedObject) -> ModelRecord { knownRecord(of: object).takeUnretainedValue() }
+
+    /// The same without a count of its references, as it lives as long as the process.
+    private func knownRecord(of object: NSManagedObject) -> Unmanaged<ModelRecord> {
+        if let lastRecord, lastRecord.layout == object.layoutPlace { return lastRecord.record }
         let entity = object.entity
         guard let record = entity.name.flatMap({ container.schema.records[$0] }) else {
             fatalError("SwiftData: the schema has no class for the entity \(entity.name ?? "").")
         }
-        lastRecord = (object.layoutPlace, .passUnretained(record))
-        return record
+        let known = Unmanaged.passUnretained(record)
+        lastRecord = (object.layoutPlace, known)
+        return known
     }
 
     // MARK: - Undo
