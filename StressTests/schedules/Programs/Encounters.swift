@@ -209,7 +209,9 @@ private struct RefusedSaveAndStranger: Encounter {
         ]
     }
 
-    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 3, "the last write is not seen in the end") }
+    func judge() throws {
+        box.place.expect(try box.stack.knownCount(box.id) == 3, "the last write is not seen in the end")
+    }
 }
 
 /// Another program overwrites a row without a new version, right after a save of it.
