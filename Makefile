@@ -450,6 +450,7 @@ docs: system-packages
 	fi; \
 	for module in $$names; do \
 		swift-symbolgraph-extract -module-name $$module -target $$(uname -m)-unknown-linux-gnu -I $$modules -I Sources/CStrataSQLite \
+			-I $$modules/../CStrataThreadLocals.build \
 			-I Sources/CStrataPostgreSQL $$(pkg-config --cflags-only-I libpq 2> /dev/null) \
 			-output-dir $(DOCS)/symbols -skip-synthesized-members -skip-inherited-docs -minimum-access-level public || exit 1; \
 	done

@@ -73,7 +73,8 @@ enum ShownProgram {
 
     /// The modules from which a program that uses the framework is linked.
     private static let modules = [
-        "SwiftData", "CoreDataJobs", "CoreData", "CoreDataEssentials", "CoreDataEngineStores", "CoreDataModelFiles",
+        "SwiftData", "CStrataThreadLocals", "CoreDataJobs", "CoreData", "CoreDataEssentials", "CoreDataEngineStores",
+        "CoreDataModelFiles",
         "CoreDataBatches",
         "CoreDataClaims",
         "CoreDataLocking", "CoreDataCustomStores", "CoreDataBinaryStore", "CoreDataHistory", "CoreDataMessages",
@@ -92,6 +93,7 @@ enum ShownProgram {
             "-load-plugin-executable", products.appendingPathComponent("StrataMacros-tool").path + "#StrataMacros",
             "-I", products.appendingPathComponent("Modules").path,
             "-I", ShownCode.root.appendingPathComponent("Sources/CStrataSQLite").path,
+            "-I", products.appendingPathComponent("CStrataThreadLocals.build").path,
             // For the product that is part of the build where libpq is installed.
             "-I", ShownCode.root.appendingPathComponent("Sources/CStrataPostgreSQL").path,
             "-Xcc", "-I/usr/include/postgresql",
