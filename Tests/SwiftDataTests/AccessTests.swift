@@ -40,6 +40,54 @@ import Testing
     init(number: Int) { self.number = number }
 }
 
+/// A model whose properties begin with nil.
+@Model final class Hollow {
+    var text: String?
+    var count: Int?
+    var shelf: Shelf?
+
+    init() {}
+}
+
+/// A model whose initialiser takes initial values back.
+@Model final class Cleared {
+    var text: String?
+    var count: Int? = 5
+    var shelf: Shelf? = Shelf(number: 3)
+
+    init(isKept: Bool) {
+        if !isKept { (count, shelf) = (nil, nil) }
+    }
+}
+
+/// A backing of another library, which keeps one text.
+private final class SingleText: BackingData {
+    private(set) var text = "from elsewhere"
+    var persistentModelID: PersistentIdentifier?
+    var metadata: Any = ()
+
+    init(for modelType: Hollow.Type) {}
+
+    func getValue<Value: Decodable>(forKey key: KeyPath<Hollow, Value>) -> Value { text as! Value }
+    func getValue<Value: PersistentModel>(forKey key: KeyPath<Hollow, Value>) -> Value { fatalError() }
+    func getValue<Value: PersistentModel>(forKey key: KeyPath<Hollow, Value?>) -> Value? { nil }
+    func getValue<Value, OtherModel>(forKey key: KeyPath<Hollow, Value>) -> Value
+    where Value: RelationshipCollection, OtherModel == Value.PersistentElement { fatalError() }
+    func getValue<Value, OtherModel>(forKey key: KeyPath<Hollow, Value>) -> Value
+    where Value: Decodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement { fatalError() }
+    func getTransformableValue<Value>(forKey key: KeyPath<Hollow, Value>) -> Value { fatalError() }
+    func setValue<Value: Encodable>(forKey key: KeyPath<Hollow, Value>, to newValue: Value) {
+        text = newValue as! String
+    }
+    func setValue<Value: PersistentModel>(forKey key: KeyPath<Hollow, Value>, to newValue: Value) {}
+    func setValue<Value: PersistentModel>(forKey key: KeyPath<Hollow, Value?>, to newValue: Value?) {}
+    func setValue<Value, OtherModel>(forKey key: KeyPath<Hollow, Value>, to newValue: Value)
+    where Value: RelationshipCollection, OtherModel == Value.PersistentElement {}
+    func setValue<Value, OtherModel>(forKey key: KeyPath<Hollow, Value>, to newValue: Value)
+    where Value: Encodable, Value: RelationshipCollection, OtherModel == Value.PersistentElement {}
+    func setTransformableValue<Value>(forKey key: KeyPath<Hollow, Value>, to newValue: Value) {}
+}
+
 @ModelActor
 private actor GaugeKeeper {
     func raise(_ identifier: PersistentIdentifier, by step: Int, times: Int) throws -> String {
@@ -522,6 +570,56 @@ struct AccessTests {
         read.weight = 10
         try other.save()
         expectEqual(rack.weight, 10)
+    }
+
+    // MARK: - Backings
+
+    @Test(arguments: Place.allCases)
+    func `an object that begins with nil gets a backing when it is used`(_ place: Place) throws {
+        let context = ModelContext(try ModelContainer(for: Hollow.self, configurations: place.configuration))
+        let (hollow, written) = (Hollow(), Hollow())
+        expect(hollow.text == nil && hollow.count == nil && hollow.shelf == nil)
+        written.shelf = Shelf(number: 2)
+        written.count = 4
+        for hollow in [hollow, written] { context.insert(hollow) }
+        try context.save()
+        let other = ModelContext(context.container)
+        let read = try other.fetch(FetchDescriptor<Hollow>(sortBy: [SortDescriptor(\.count)]))
+        expectEqual(read.map(\.count), [nil, 4])
+        expectEqual(read.map(\.text), [nil, nil])
+        expectEqual(read.map { $0.shelf?.number }, [nil, 2])
+        expect(!other.hasChanges)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `an initialiser takes initial values back`(_ place: Place) throws {
+        let context = ModelContext(try ModelContainer(for: Cleared.self, configurations: place.configuration))
+        for isKept in [true, false] {
+            let cleared = Cleared(isKept: isKept)
+            expectEqual([cleared.count, cleared.shelf?.number], isKept ? [5, 3] : [nil, nil])
+            context.insert(cleared)
+        }
+        try context.save()
+        for _ in 0..<2 {
+            let read = try ModelContext(context.container).fetch(
+                FetchDescriptor<Cleared>(sortBy: [SortDescriptor(\.count, order: .reverse)])
+            )
+            expectEqual(read.map(\.count), [5, nil])
+            expectEqual(read.map { $0.shelf?.number }, [3, nil])
+        }
+    }
+
+    @Test func `an object reads and writes a backing of another library, and its own one again`() {
+        let (hollow, other) = (Hollow(), SingleText(for: Hollow.self))
+        hollow.text = "own"
+        let own = hollow.persistentBackingData
+        hollow.persistentBackingData = other
+        expectEqual(hollow.text, "from elsewhere")
+        hollow.text = "there"
+        expectEqual([hollow.text, other.text], ["there", "there"])
+        expect(hollow.persistentBackingData as AnyObject === other)
+        hollow.persistentBackingData = own
+        expectEqual([hollow.text, other.text], ["own", "there"])
     }
 
     // MARK: - Names of Apple's

@@ -3,6 +3,7 @@ import CoreData
 /// The backing of one model object.
 ///
 /// ``Model()`` puts one into each class.
+///
 /// A value of the protocol `BackingData` takes five words and several steps to make, and an object that is made of a stored
 /// one would make two. So a backing of this library is kept as a reference. Any other one is in a box.
 @_documentation(visibility: internal)

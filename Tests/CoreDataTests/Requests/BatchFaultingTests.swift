@@ -147,7 +147,8 @@ struct BatchFaultingTests {
                 expect(log.queries.count <= 13, "cold: \(isCold)")
                 log.clear()
                 expect(found.allSatisfy { $0.tags.first?.title?.isEmpty == false && $0.name != nil })
-                expectEqual(log.queries.isEmpty, keepsBatches(6))
+                // A store in memory needs no query for objects that it has given before.
+                expectEqual(log.queries.isEmpty, keepsBatches(6) || kind == .memory)
             }
         }
     }
