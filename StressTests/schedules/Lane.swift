@@ -119,7 +119,9 @@ struct Lane {
                     count += 1
                     guard !run.findings.isEmpty else { continue }
                     show(program, isInMemory, seed, run)
-                    if patience != nil { print("  threads ran beside each other, so the seed alone does not repeat it") }
+                    if patience != nil {
+                        print("  threads ran beside each other, so the seed alone does not repeat it")
+                    }
                     print("  found after \(count) orders of all programs and \(shown(time)) s of processor time")
                     return false
                 }

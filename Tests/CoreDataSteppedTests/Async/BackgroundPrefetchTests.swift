@@ -1,5 +1,6 @@
 import CoreData
 import Expectations
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -159,7 +160,11 @@ struct BackgroundPrefetchTests {
             try await context.fetch(Self.venues(["tags"]), progress: nil) { $0.count }
         }
         // The venues are there, so what goes on is the prefetching.
-        while await context.perform({ context.identityMap.isEmpty }) { await Task.yield() }
+        while await context.perform({ context.identityMap.isEmpty }) {
+            // With small sizes the context looks for released objects all the time, and nothing holds the venues yet.
+            if WorkSize.sweptObjects < 3, try !stack.isQuiet() { break }
+            await Task.yield()
+        }
         try await expectEqual(context.perform { try context.count(for: citiesByName()) }, 2)
         task.cancel()
         await expectThrows(CancellationError.self) { try await task.value }

@@ -333,7 +333,9 @@ struct FollowerTests {
     @Test func `own transactions are known as ranges, the newest of very many`() {
         var own = OwnTransactions()
         for number in [1, 2, 3, 7, 8, 20] as [Int64] { own.add(number) }
-        expectEqual((0...21).filter { own.contains($0) }, [1, 2, 3, 7, 8, 20])
+        // There are three ranges, and a build with small sizes keeps two.
+        let known: [Int64] = WorkSize.ownRanges < 3 ? [7, 8, 20] : [1, 2, 3, 7, 8, 20]
+        expectEqual((0...21).filter { own.contains($0) }, known)
         for number in stride(from: Int64(100), to: 20_000, by: 2) { own.add(number) }
         expect(own.contains(19_998) && !own.contains(19_997) && !own.contains(1))
     }
