@@ -90,7 +90,7 @@ struct Lane {
     /// The processor time of a program before the next one has its turn, in seconds.
     private static let huntedTime = 0.1
     /// The time after which a second thread runs beside one without a step, in nanoseconds.
-    private static let huntedPatience: UInt64 = 300_000
+    private static let huntedPatience: UInt64 = 30_000
 
     /// Looks for a failure until the time is over.
     ///
