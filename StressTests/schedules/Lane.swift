@@ -89,8 +89,6 @@ struct Lane {
 
     /// The processor time of a program before the next one has its turn, in seconds.
     private static let huntedTime = 0.1
-    /// The time after which a second thread runs beside one without a step, in nanoseconds.
-    private static let huntedPatience: UInt64 = 30_000
 
     /// Looks for a failure until the time is over.
     ///
@@ -101,27 +99,21 @@ struct Lane {
                 if try search(program, isInMemory) { return false }
             }
         }
-        // Every second time around, threads run beside each other.
-        let lanes = [beside, beside ?? Self.huntedPatience].flatMap { patience in
-            chosen.filter { !$0.isSearched }.flatMap { program in
-                (program.needsFile ? [false] : [false, true]).map { (program, $0, patience) }
-            }
+        let lanes = chosen.filter { !$0.isSearched }.flatMap { program in
+            (program.needsFile ? [false] : [false, true]).map { (program, $0) }
         }
         var seeds = Array(repeating: seed, count: lanes.count)
         var count = 0
         while time < seconds {
-            for (place, (program, isInMemory, patience)) in lanes.enumerated() where time < seconds {
+            for (place, (program, isInMemory)) in lanes.enumerated() where time < seconds {
                 let end = time + Self.huntedTime * Double(program.weight)
                 while time < end {
                     let seed = seeds[place]
                     seeds[place] += 1
-                    let run = try once(program, isInMemory, seed, beside: patience)
+                    let run = try once(program, isInMemory, seed)
                     count += 1
                     guard !run.findings.isEmpty else { continue }
                     show(program, isInMemory, seed, run)
-                    if patience != nil {
-                        print("  threads ran beside each other, so the seed alone does not repeat it")
-                    }
                     print("  found after \(count) orders of all programs and \(shown(time)) s of processor time")
                     return false
                 }
@@ -257,8 +249,7 @@ struct Lane {
         _ seed: UInt64,
         drawnFrom source: UInt64? = nil,
         without: Set<Int>? = nil,
-        changes: [Int: Int]? = nil,
-        beside: UInt64? = nil
+        changes: [Int: Int]? = nil
     ) throws -> (outcome: ScheduleRun.Outcome, findings: [String]) {
         let place = try Place(isInMemory: isInMemory, seed: source ?? seed, leftOut: without ?? leftOut)
         defer { place.remove() }
@@ -267,7 +258,7 @@ struct Lane {
         let bodies = made.bodies.enumerated().map { number, body in
             { @Sendable in do { try body() } catch { place.find("thread \(number): \(error)") } }
         }
-        let patience = beside ?? self.beside ?? ScheduleRun.usualPatience
+        let patience = beside ?? ScheduleRun.usualPatience
         let outcome = ScheduleRun.run(SchedulingStrategy(kind, seed: seed), patience: patience, bodies)
         if let deadlock = outcome.deadlock { place.find("none can go on: \(deadlock)") } else { try made.judge() }
         if outcome.expirations > 0, !made.mayExpire {
