@@ -202,9 +202,9 @@ let package = Package(
             ]
         ),
 
-        // SwiftData's API on the framework. A program that does not import it pays nothing for it.
         // Where a thread keeps the variables of a library, of which SwiftData needs one.
         .target(name: "CStrataThreadLocals"),
+        // SwiftData's API on the framework. A program that does not import it pays nothing for it.
         .target(
             name: "SwiftData",
             dependencies: ["CStrataThreadLocals", "CoreData", "StrataLocks", "StrataMacros", "StrataPredicates"]

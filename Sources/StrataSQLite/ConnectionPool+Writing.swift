@@ -162,7 +162,8 @@ extension ConnectionPool {
         do {
             try opening.files?.require(.commit)
             let commits = connection.log.commits
-            // What changes no row, such as a new table, counts as a change by another writer. That costs a few reads.
+            // A commit that changes no row, such as that of a new table, counts as one of another writer. That costs a few
+            // reads.
             if hasChanges { others.beginCommit() }
             defer { if hasChanges { others.endCommit(connection.log.commits &- commits) } }
             try connection.run(.commit)

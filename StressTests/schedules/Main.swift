@@ -9,8 +9,7 @@ enum Main {
     private static let programs: [any Program.Type] = [
         Counters.self, Revivals.self, Followers.self, Trees.self, Histories.self, Fetches.self, Closings.self,
         Pins.self, Tasks.self, Copies.self, Remotes.self, Replies.self, Handlers.self, Openings.self, Moves.self,
-        Strangers.self,
-        Encounters.self, Brief.self, Drawn.self, Duels.self,
+        Strangers.self, Encounters.self, Brief.self, Drawn.self, Duels.self,
     ]
     #endif
 

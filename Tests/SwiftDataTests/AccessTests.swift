@@ -40,13 +40,16 @@ import Testing
     init(number: Int) { self.number = number }
 }
 
-/// A model whose properties begin with nil.
+/// A model whose properties begin with nil, and one of whose getters uses the name of Apple's macro for the backing.
 @Model final class Hollow {
     var text: String?
     var count: Int?
     var shelf: Shelf?
+    var textOfBacking: String? { _$backingData.getValue(forKey: \.text) }
 
     init() {}
+
+    func replaceBacking() { _$backingData = Hollow.createBackingData() }
 }
 
 /// A model whose initialiser takes initial values back.
@@ -620,6 +623,9 @@ struct AccessTests {
         expect(hollow.persistentBackingData as AnyObject === other)
         hollow.persistentBackingData = own
         expectEqual([hollow.text, other.text], ["own", "there"])
+        expectEqual(hollow.textOfBacking, "own")
+        hollow.replaceBacking()
+        expectEqual([hollow.text, hollow.textOfBacking], [nil, nil])
     }
 
     // MARK: - Names of Apple's

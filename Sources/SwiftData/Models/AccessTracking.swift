@@ -10,7 +10,7 @@ import Observation
 ///
 /// If a version of the library keeps the list elsewhere, then no variable is found, and each access counts as tracked.
 enum AccessTracking {
-    /// What is accessed so that the library makes the variables of the thread.
+    /// An object for an access by which the library makes the variables of the thread.
     private final class Subject: Observable {
         let registrar = ObservationRegistrar()
         let property = 0
@@ -34,7 +34,7 @@ enum AccessTracking {
         return word.pointee != 0
     }
 
-    /// Whether accesses outside of tracking are told apart.
+    /// Whether the variable was found, so that not each access counts as tracked.
     static var isReliable: Bool { place != nil }
 
     /// Finds the variable of the current thread, and returns its value.

@@ -6,6 +6,9 @@ import CoreData
 ///
 /// A value of the protocol `BackingData` takes five words and several steps to make, and an object that is made of a stored
 /// one would make two. So a backing of this library is kept as a reference. Any other one is in a box.
+///
+/// Any thread may read the backing and the link at the same time, as glances and merges do. The members that change the storage
+/// belong to the code that has the object: initialisers, the first access, and a program that sets another backing.
 @_documentation(visibility: internal)
 public struct _ModelStorage<Model: PersistentModel>: ~Copyable {
     /// The backing, if it is one of this library; its reference is counted.
@@ -15,12 +18,7 @@ public struct _ModelStorage<Model: PersistentModel>: ~Copyable {
 
     /// Makes a storage without a backing, which gets one when it is used.
     @inlinable
-    public init() {
-        self.init(target: nil)
-    }
-
-    @usableFromInline
-    init(target: Unmanaged<GlancedObject>?) { self.target = target }
+    public init() { target = nil }
 
     /// Makes a storage of a backing.
     ///
@@ -32,6 +30,7 @@ public struct _ModelStorage<Model: PersistentModel>: ~Copyable {
 
     deinit { target?.release() }
 
+    /// Whether there is a backing of either kind.
     @inlinable var hasBacking: Bool { target != nil || other != nil }
 
     /// The way to the values.
