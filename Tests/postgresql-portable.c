@@ -8,9 +8,11 @@
  *
  * Some COMMITs are answered by 40001, and the transaction is rolled back. If EVERY is a number, then these are one in so many COMMITs of all
  * connections; none with 0. If EVERY is `each`, then they do not depend on what others do: on each connection every second COMMIT, beginning with the
- * first. So a transaction that is made again on its connection is refused exactly once. Two kinds of transactions are never refused then: those that a
- * test begins by plain SQL (BEGIN without anything after it), as nobody would make them again, and those that ask for the end of another one by its
- * receipt, as they are made again on a new connection each time.
+ * first. So a transaction that is made again on its connection is refused exactly once. Those that ask for the end of another one by its receipt are
+ * not refused with `each`, as they are made again on a new connection each time.
+ *
+ * A transaction that begins by plain SQL (BEGIN without a setting after it) is never refused: a test or a scenario begins it, and nobody would make
+ * it again.
  *
  * Functions in a schema before pg_catalog would not do: stores write `pg_catalog.` before functions, and LISTEN and COMMIT are no functions. */
 #include <pthread.h>

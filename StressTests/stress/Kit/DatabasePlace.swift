@@ -139,7 +139,8 @@ enum DatabasePlace {
         #if canImport(CoreDataPostgreSQL)
         let target = try ConnectionTarget(url(for: file))
         let connection = try Connection.open(target, timeout: 30)
-        try connection.command("SET search_path TO \(target.quotedSchema); BEGIN; \(sql)")
+        // A proxy that refuses COMMITs knows a transaction that nobody would make again by a BEGIN without a setting.
+        try connection.command("BEGIN; SET LOCAL search_path TO \(target.quotedSchema); \(sql)")
         return Transaction(connection)
         #else
         return nil
