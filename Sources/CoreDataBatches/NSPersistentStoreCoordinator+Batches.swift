@@ -10,10 +10,15 @@ extension NSPersistentStoreCoordinator {
     func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
         var done = BatchChanges()
         var removals: UInt64 = 0
+        var pending: PendingCommit?
         guard gate.enter() else { throw closedError }
         defer { gate.leave() }
+        defer { if let pending { store.cache.end(pending) } }
         do {
             try store.execute(batch) { changes in
+                if let pending { store.cache.end(pending) }
+                pending = store.cache.begin(PendingCommit(of: changes))
+            } didCommit: { changes in
                 FaultPoint.batchCommitted.pass()
                 if !FaultGuard.batchInvalidation.isOff { store.cache.publish(changes) }
                 removals = store.cache.removals
@@ -28,6 +33,19 @@ extension NSPersistentStoreCoordinator {
     }
 }
 
+extension BatchChanges {
+    /// The rows that the cache may have, and of which the store has other ones after the commit.
+    fileprivate var outdated: some Sequence<BatchRows> { [changed, followed, related, deleted].joined() }
+}
+
+extension PendingCommit {
+    fileprivate convenience init(of changes: BatchChanges) {
+        self.init()
+        for root in changes.unlistedRoots { addAll(root: root) }
+        for rows in changes.outdated { for key in rows.keys { add(key, root: rows.layout.rootNumber) } }
+    }
+}
+
 extension RowCache {
     /// Forgets the rows that a batch has changed or deleted.
     ///
@@ -36,7 +54,7 @@ extension RowCache {
     fileprivate func publish(_ changes: BatchChanges) {
         for root in changes.unlistedRoots { invalidateAll(root: root) }
         var keys: [Int: [Int64]] = [:]
-        for rows in [changes.changed, changes.followed, changes.related, changes.deleted].joined() {
+        for rows in changes.outdated {
             keys[rows.layout.rootNumber, default: []].append(contentsOf: rows.keys)
         }
         for (root, keys) in keys { invalidate(keys, root: root) }

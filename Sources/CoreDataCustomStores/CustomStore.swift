@@ -17,7 +17,7 @@ extension ReferenceStore {
 
     package var takesBatches: Bool { false }
 
-    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+    package func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         throw refused("takes no batches.", code: .persistentStoreUnsupportedRequestType)
     }
 
@@ -150,7 +150,11 @@ extension ReferenceStore {
         throw refused("names its objects itself, and cannot set keys aside.")
     }
 
-    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    package func save(
+        _ changes: StoreChanges,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict] {
         throw refused(
             "is saved by contexts only. Insert the objects into a context instead of migrating a store to it."
         )

@@ -10,7 +10,7 @@ extension NSIncrementalStore {
     ///
     /// If the answer has no IDs, then the changed rows are unknown, and the cached rows of the whole hierarchy are
     /// forgotten.
-    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+    package func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         // Batches are always made from requests.
         guard let request = batch.request as? NSPersistentStoreRequest else { return }
         let answer = try ask { try execute(request, with: $0) }

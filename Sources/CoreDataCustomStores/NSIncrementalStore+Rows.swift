@@ -97,7 +97,8 @@ extension NSIncrementalStore: ReferenceStore {
                 return try newValue(forRelationship: relationship, forObjectWith: id, with: context)
             }
             let version = versions.read(node, key, root: layout.rootNumber) {
-                guard let cached = names.entry?.cache.row(key, root: layout.rootNumber), cached.layout === row.layout
+                guard let cached = names.entry?.cache.knownRow(key, root: layout.rootNumber),
+                    cached.layout === row.layout
                 else { return true }
                 return row.layout.slots.allSatisfy { cached.hasSameValue(as: row, in: $0) }
             }

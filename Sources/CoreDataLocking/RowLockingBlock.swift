@@ -294,7 +294,12 @@ final class RowLockingBlock: LockingBlock, Sendable {
 
     // MARK: - Saving
 
-    func save(_ changes: StoreChanges, to store: OpenStore, didCommit: (StoreSaveResult) -> Void) throws
+    func save(
+        _ changes: StoreChanges,
+        to store: OpenStore,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws
         -> [StoreConflict]?
     {
         try requireTime()
@@ -313,7 +318,7 @@ final class RowLockingBlock: LockingBlock, Sendable {
         return try using(.save) { transaction in
             guard let transaction else { return nil }
             do {
-                let conflicts = try transaction.save(changes, didCommit: didCommit)
+                let conflicts = try transaction.save(changes, willCommit: willCommit, didCommit: didCommit)
                 if transaction.isOver { end(with: .saved) }
                 return conflicts
             } catch let doubt as SaveInDoubt {

@@ -126,6 +126,10 @@ import Synchronization
         #endif
     }
 
+    /// The rows of a commit that the row cache lists; with more of them, all rows of their hierarchy are read from the
+    /// store while the commit lasts.
+    package static var pendingRows: Int { size(10_000, small: 2) }
+
     // MARK: - History
 
     /// The transactions of a history that are in memory at a time.

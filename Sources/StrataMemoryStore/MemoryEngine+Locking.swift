@@ -32,7 +32,9 @@ final class LockingMemoryTransaction: LockingTransaction {
 
     func rows(for plan: FetchPlan, _ locking: RowLocking) throws -> [Row] { try engine.rows(for: plan) }
 
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    func save(_ changes: StoreChanges, willCommit: (StoreSaveResult) -> Void, didCommit: (StoreSaveResult) -> Void)
+        throws -> [StoreConflict]
+    {
         let conflicts = engine.saveInTurn(changes, didCommit: didCommit)
         if conflicts.isEmpty { rollBack() }
         return conflicts

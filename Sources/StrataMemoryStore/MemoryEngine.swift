@@ -48,7 +48,12 @@ package final class MemoryEngine: InMemoryRows {
         return Dictionary(uniqueKeysWithValues: roots.map { ($0, contents.lastKey($0)) })
     }
 
-    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    package func save(
+        _ changes: StoreChanges,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict] {
+        // Whoever reads waits for the lock, and so until the rows are published.
         try writing { Self.save(changes, in: &$0, didCommit: didCommit) }
     }
 
@@ -71,7 +76,7 @@ package final class MemoryEngine: InMemoryRows {
 
     package var takesBatches: Bool { true }
 
-    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+    package func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         try FaultPoint.batchBegan.reach()
         // Handlers are called before the turn is taken.
         let given = try BatchTransaction.givenRows(of: batch)

@@ -201,7 +201,9 @@ final class LockingPostgreSQLTransaction: LockingTransaction, @unchecked Sendabl
 
     // MARK: - Saving
 
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    func save(_ changes: StoreChanges, willCommit: (StoreSaveResult) -> Void, didCommit: (StoreSaveResult) -> Void)
+        throws -> [StoreConflict]
+    {
         guard !engine.isReadOnly else { throw engine.readOnlyError }
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
@@ -212,7 +214,7 @@ final class LockingPostgreSQLTransaction: LockingTransaction, @unchecked Sendabl
             _ = try connection.query("SELECT pg_catalog.set_config('lock_timeout', $1, true)", [lockTimeout])
         }
         var write = StoreWrite(of: RepeatableSave(changes), by: engine, to: database)
-        return try write.run(inTransactionOf: connection, didCommit: didCommit)
+        return try write.run(inTransactionOf: connection, willCommit: willCommit, didCommit: didCommit)
     }
 
     func rollBack() {

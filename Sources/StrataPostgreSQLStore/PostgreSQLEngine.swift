@@ -236,7 +236,11 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         }
     }
 
-    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    package func save(
+        _ changes: StoreChanges,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict] {
         let database = try openDatabase()
         guard !isReadOnly else { throw readOnlyError }
         let start = OperationTally.startTiming()
@@ -248,12 +252,12 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
             }
         }
         var write = StoreWrite(of: RepeatableSave(changes), by: self, to: database)
-        return try write.run(didCommit: didCommit)
+        return try write.run(willCommit: willCommit, didCommit: didCommit)
     }
 
     package var takesBatches: Bool { true }
 
-    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+    package func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         let database = try openDatabase()
         guard !isReadOnly else { throw readOnlyError }
         let work = try RepeatableBatch(batch)
@@ -261,6 +265,6 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         defer { OperationTally.stopTiming(start) }
         defer { followHistory(of: database) }
         var write = StoreWrite(of: work, by: self, to: database)
-        try write.run(didCommit: didCommit)
+        try write.run(willCommit: willCommit, didCommit: didCommit)
     }
 }

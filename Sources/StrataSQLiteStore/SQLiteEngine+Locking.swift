@@ -64,7 +64,9 @@ final class LockingSQLiteTransaction: LockingTransaction, SQLiteSource, @uncheck
         }
     }
 
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    func save(_ changes: StoreChanges, willCommit: (StoreSaveResult) -> Void, didCommit: (StoreSaveResult) -> Void)
+        throws -> [StoreConflict]
+    {
         try engine.requireWritable(file)
         let start = OperationTally.startTiming()
         defer { engine.stopTiming(start, file) }
@@ -79,6 +81,7 @@ final class LockingSQLiteTransaction: LockingTransaction, SQLiteSource, @uncheck
                 // A commit that fails rolls back.
                 isOver = true
                 do {
+                    willCommit(written.result)
                     try lease.commit {
                         engine.noteCommit(of: written, to: file)
                         didCommit(written.result)

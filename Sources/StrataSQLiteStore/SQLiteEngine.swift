@@ -352,7 +352,11 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
         }
     }
 
-    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    package func save(
+        _ changes: StoreChanges,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict] {
         let file = try openFile()
         try requireWritable(file)
         let start = OperationTally.startTiming()
@@ -363,6 +367,7 @@ package final class SQLiteEngine: RowStore, SQLiteSource {
             let written = try write(changes, to: file, on: lease.connection)
             guard written.conflicts.isEmpty else { return written.conflicts }
             do {
+                willCommit(written.result)
                 try lease.commit {
                     noteCommit(of: written, to: file)
                     didCommit(written.result)

@@ -1,4 +1,5 @@
 import Expectations
+import StrataLocks
 import StrataRows
 import Testing
 
@@ -334,5 +335,114 @@ struct RowCacheTests {
         cache.endAccess(read)
 
         try expectEqual(plain(), "6")
+    }
+
+    // MARK: - Commits whose rows have not arrived
+
+    private func commit(_ keys: Int64..., root: Int? = nil) throws -> PendingCommit {
+        let commit = PendingCommit()
+        for key in keys { commit.add(key, root: root ?? self.root) }
+        return try #require(cache.begin(commit))
+    }
+
+    private var isRead: Bool {
+        guard case .access(let read) = cache.rowOrAccess(1, root: root) else { return false }
+        cache.endAccess(read)
+        return true
+    }
+
+    @Test func `a row that a commit replaces is read until the new row has come`() throws {
+        publish(cache.beginAccess(), writes: 1)
+        let save = cache.beginAccess()
+        cache.publish(written: [row(2, 1), row(3, 1)], removed: [], by: cache.beginAccess())
+        let pending = try commit(1, 3)
+        expectEqual(isRead, true)
+        expectEqual(version, nil)
+        expectEqual(cache.uncached([1, 2, 3, 4], root: root), [1, 3, 4])
+        // The others are not concerned.
+        expectEqual(cache.row(2, root: root)?.version, 1)
+        expectEqual(cache.knownRow(1, root: root)?.version, 1)
+
+        // A reader may have read the old row before the commit, and bring it after that.
+        let read = cache.beginAccess()
+        var old = row(1, 1)
+        cache.offer(&old, root: root, ending: read)
+        expectEqual(isRead, true)
+
+        cache.publish(written: [row(1, 2)], removed: [], by: save, ending: pending)
+        expectEqual(isRead, false)
+        expectEqual(version, 2)
+        expectEqual(cache.uncached([1, 2, 3, 4], root: root), [4])
+    }
+
+    @Test func `a commit that fails leaves the rows in the cache`() throws {
+        publish(cache.beginAccess(), writes: 1)
+        let commits = cache.commits
+        let pending = try commit(1)
+        cache.end(pending)
+        expectEqual(version, 1)
+        expectEqual(cache.commits, commits)
+        // Its end may be noted twice.
+        cache.end(pending)
+        expectEqual(cache.commits, commits)
+    }
+
+    @Test func `of two commits each ends for itself`() throws {
+        publish(cache.beginAccess(), writes: 1)
+        let (first, second) = (try commit(1), try commit(1))
+        cache.end(first)
+        expectEqual(isRead, true)
+        cache.end(second)
+        expectEqual(isRead, false)
+    }
+
+    @Test func `no two answers about commits are equal while one is pending`() throws {
+        let before = cache.commits
+        let pending = try commit(1)
+        let during = [cache.commits, cache.commits]
+        expectEqual(Set(during + [before]).count, 3)
+        // Something else happens meanwhile.
+        cache.invalidate([2], root: root)
+        expectEqual(Set(during + [before, cache.commits]).count, 4)
+        cache.end(pending)
+        expectEqual(cache.commits, before + 1)
+        expectEqual(cache.commits, before + 1)
+    }
+
+    @Test(arguments: [1, 8, 9, 100, WorkSize.pendingRows, WorkSize.pendingRows + 1])
+    func `a commit knows its rows, however many they are`(_ count: Int) throws {
+        let other = root + 1
+        let rows = (1...Int64(count)).map { row($0 * 2, 1) }
+        let save = cache.beginAccess()
+        cache.publish(written: rows + [row(1, 1)], removed: [], by: save)
+        let pending = PendingCommit()
+        // Rows of two hierarchies come by turns.
+        for row in rows {
+            pending.add(row.key, root: root)
+            pending.add(row.key, root: other)
+        }
+        let begun = try #require(cache.begin(pending))
+        expectEqual(cache.uncached(rows.map(\.key), root: root), rows.map(\.key))
+        // Above the limit, all rows of the hierarchy are read.
+        expectEqual(cache.row(1, root: root) == nil, count > WorkSize.pendingRows)
+        cache.end(begun)
+        expectEqual(cache.uncached(rows.map(\.key) + [1], root: root), [])
+    }
+
+    @Test func `a commit of whole hierarchies concerns no other one, and one without rows nothing`() throws {
+        publish(cache.beginAccess(), writes: 1)
+        let other = PendingCommit()
+        other.addAll(root: root + 1)
+        let begun = try #require(cache.begin(other))
+        expectEqual(version, 1)
+        cache.end(begun)
+        let whole = PendingCommit()
+        whole.add(2, root: root)
+        whole.addAll(root: root)
+        whole.add(3, root: root)
+        let second = try #require(cache.begin(whole))
+        expectEqual(version, nil)
+        cache.end(second)
+        expectEqual(cache.begin(PendingCommit()) == nil, true)
     }
 }

@@ -420,12 +420,16 @@ private final class DoubtfulEngine: InMemoryRows {
 
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] { try inner.reserveKeys(counts) }
 
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    func save(
+        _ changes: StoreChanges,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict] {
         let doubt = doubts.withLock { doubts in
             defer { doubts = nil }
             return doubts
         }
-        guard let doubt else { return try inner.save(changes, didCommit: didCommit) }
+        guard let doubt else { return try inner.save(changes, willCommit: willCommit, didCommit: didCommit) }
         var result = StoreSaveResult()
         if doubt.isCommitted {
             // The rows of the change set stay with the context.
@@ -450,7 +454,7 @@ private final class DoubtfulEngine: InMemoryRows {
         throw told
     }
 
-    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {}
+    func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {}
 
     func close() { inner.close() }
 }

@@ -18,7 +18,12 @@ package protocol LockingBlock: AnyObject {
     ///
     /// - Returns: The conflicts; `nil` if the block has locked no rows of that store.
     /// - Throws: `persistentStoreTimeout` (134090) once the transaction was rolled back; errors of the store.
-    func save(_ changes: StoreChanges, to store: OpenStore, didCommit: (StoreSaveResult) -> Void) throws
+    func save(
+        _ changes: StoreChanges,
+        to store: OpenStore,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws
         -> [StoreConflict]?
 
     /// Refuses work that would wait for the transaction of the block.

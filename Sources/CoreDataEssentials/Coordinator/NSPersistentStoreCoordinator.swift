@@ -224,6 +224,8 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             let conflicts: [StoreConflict]
             do {
                 conflicts = try store.save(changes, of: plan.context) { result in
+                    plan.willCommit(result, to: store, changes)
+                } didCommit: { result in
                     FaultPoint.saveCommitted.pass()
                     plan.didCommit(result, to: store, changes)
                     FaultPoint.savePublished.pass()

@@ -290,8 +290,13 @@ extension OpenStore {
         return objects.compactMap { keys[$0.layout.rootNumber]?.next() }
     }
 
-    /// Writes the change set of a context; see ``RowStore/save(_:didCommit:)``.
-    func save(_ changes: StoreChanges, of context: NSManagedObjectContext, didCommit: (StoreSaveResult) -> Void) throws
+    /// Writes the change set of a context; see ``RowStore/save(_:willCommit:didCommit:)``.
+    func save(
+        _ changes: StoreChanges,
+        of context: NSManagedObjectContext,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws
         -> [StoreConflict]
     {
         if let custom {
@@ -302,20 +307,20 @@ extension OpenStore {
         }
         return try naming {
             if let block = context.lockingBlock,
-                let conflicts = try block.save(changes, to: self, didCommit: didCommit)
+                let conflicts = try block.save(changes, to: self, willCommit: willCommit, didCommit: didCommit)
             {
                 return conflicts
             }
-            let conflicts = try rows.save(changes, didCommit: didCommit)
+            let conflicts = try rows.save(changes, willCommit: willCommit, didCommit: didCommit)
             if conflicts.isEmpty { context.lockingBlock?.didSaveOutside() }
             return conflicts
         }
     }
 
-    /// Carries out a batch; see ``RowStore/execute(_:didCommit:)``.
-    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+    /// Carries out a batch; see ``RowStore/execute(_:willCommit:didCommit:)``.
+    package func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         if let request = batch.request as? NSPersistentStoreRequest, !rows.takesBatches { throw refusal(of: request) }
-        try naming { try rows.execute(batch.asked(ofStore: number), didCommit: didCommit) }
+        try naming { try rows.execute(batch.asked(ofStore: number), willCommit: willCommit, didCommit: didCommit) }
     }
 
     /// Adds the store's name to errors of its engine, which does not know the name.

@@ -13,7 +13,9 @@ package protocol CustomStore: NSPersistentStore, RowStore {
     /// Reserves keys for new objects, in their order.
     func keys(for objects: [NSManagedObject]) throws -> [Int64]
 
-    /// The form of ``RowStore/save(_:didCommit:)`` for the save of a context.
+    /// The form of ``RowStore/save(_:willCommit:didCommit:)`` for the save of a context.
+    ///
+    /// A read waits until `didCommit` has returned, so nothing is called before the commit.
     func save(_ changes: StoreChanges, of context: NSManagedObjectContext, didCommit: (StoreSaveResult) -> Void) throws
         -> [StoreConflict]
 

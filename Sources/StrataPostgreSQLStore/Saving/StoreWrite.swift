@@ -74,8 +74,8 @@ struct TransactionAttempt {
 /// In a block that locks rows, the transaction and its connection are there already, and a savepoint takes the place of
 /// the beginning. If the connection is lost then, so are the locks, and there is no other attempt.
 ///
-/// A value lives for one call of ``PostgreSQLEngine/save(_:didCommit:)``, ``PostgreSQLEngine/execute(_:didCommit:)`` or
-/// ``LockingPostgreSQLTransaction/save(_:didCommit:)``.
+/// A value lives for one call of ``PostgreSQLEngine/save(_:willCommit:didCommit:)``, ``PostgreSQLEngine/execute(_:willCommit:didCommit:)`` or
+/// ``LockingPostgreSQLTransaction/save(_:willCommit:didCommit:)``.
 struct StoreWrite<Work: RepeatableWork> {
     private let engine: PostgreSQLEngine
     private let database: OpenPostgreSQLStore
@@ -94,12 +94,14 @@ struct StoreWrite<Work: RepeatableWork> {
 
     /// Carries out the work.
     ///
-    /// - Parameter didCommit: Called once the transaction is durable.
+    /// - Parameters:
+    ///   - willCommit: Called before COMMIT is sent, in each attempt.
+    ///   - didCommit: Called once the transaction is durable.
     /// - Returns: The answer of the work.
     /// - Throws: The errors of the work; `persistentStoreTimeout` (134090); ``SaveInDoubt`` if it cannot be found out
     ///   whether the transaction was committed.
-    mutating func run(didCommit: (Work.Result) -> Void) throws -> Work.Answer {
-        try noticingDoubt { try engine.asWriter(to: database) { try runOnConnection(didCommit) } }
+    mutating func run(willCommit: (Work.Result) -> Void, didCommit: (Work.Result) -> Void) throws -> Work.Answer {
+        try noticingDoubt { try engine.asWriter(to: database) { try runOnConnection(willCommit, didCommit) } }
     }
 
     /// Carries out the work in a transaction that is open, and commits it.
@@ -108,10 +110,15 @@ struct StoreWrite<Work: RepeatableWork> {
     ///
     /// - Parameters:
     ///   - connection: The connection of the transaction, whose user is in the gate of the writers.
+    ///   - willCommit: Called before COMMIT is sent, in each attempt.
     ///   - didCommit: Called once the transaction is durable.
     /// - Returns: The answer of the work.
-    /// - Throws: The errors of ``run(didCommit:)``.
-    mutating func run(inTransactionOf connection: Connection, didCommit: (Work.Result) -> Void) throws -> Work.Answer {
+    /// - Throws: The errors of ``run(willCommit:didCommit:)``.
+    mutating func run(
+        inTransactionOf connection: Connection,
+        willCommit: (Work.Result) -> Void,
+        didCommit: (Work.Result) -> Void
+    ) throws -> Work.Answer {
         let savepoint = "strata_locking"
         self.savepoint = savepoint
         return try noticingDoubt {
@@ -119,7 +126,7 @@ struct StoreWrite<Work: RepeatableWork> {
                 try connection.command("SAVEPOINT \(savepoint)")
                 do {
                     try work.prepare(database, on: connection)
-                    return try runInAttempts(on: connection, didCommit)
+                    return try runInAttempts(on: connection, willCommit, didCommit)
                 } catch {
                     guard !connection.isBroken, !connection.isIdle else { throw error }
                     if case RowLockFailure.deadlock = error {
@@ -157,13 +164,15 @@ struct StoreWrite<Work: RepeatableWork> {
     ///
     /// A transaction is certainly lost if the connection broke before COMMIT was sent, or if the server knows that
     /// COMMIT did not arrive.
-    private mutating func runOnConnection(_ didCommit: (Work.Result) -> Void) throws -> Work.Answer {
+    private mutating func runOnConnection(_ willCommit: (Work.Result) -> Void, _ didCommit: (Work.Result) -> Void)
+        throws -> Work.Answer
+    {
         try database.pool.withConnection(repeatedIf: \.hasLostTransaction) { connection in
             connection.reportWait()
             try engine.requireNotRetired()
             try database.requireSame(connection)
             try work.prepare(database, on: connection)
-            return try runInAttempts(on: connection, didCommit)
+            return try runInAttempts(on: connection, willCommit, didCommit)
         }
     }
 
@@ -174,6 +183,7 @@ struct StoreWrite<Work: RepeatableWork> {
     /// No attempt begins after the time-out of the store has passed since the first one began.
     private mutating func runInAttempts(
         on connection: Connection,
+        _ willCommit: (Work.Result) -> Void,
         _ didCommit: (Work.Result) -> Void
     ) throws -> Work.Answer {
         let end = ContinuousClock.now + .seconds(database.pool.timeout)
@@ -181,7 +191,7 @@ struct StoreWrite<Work: RepeatableWork> {
         while true {
             attempt.number += 1
             do {
-                if let answer = try runOnce(attempt, on: connection, didCommit) { return answer }
+                if let answer = try runOnce(attempt, on: connection, willCommit, didCommit) { return answer }
             } catch let error as PostgreSQLError where error.mayBeMadeAgain {
                 try prepareNext(&attempt, after: error, on: connection, until: end)
             }
@@ -224,6 +234,7 @@ struct StoreWrite<Work: RepeatableWork> {
     private mutating func runOnce(
         _ attempt: TransactionAttempt,
         on connection: Connection,
+        _ willCommit: (Work.Result) -> Void,
         _ didCommit: (Work.Result) -> Void
     ) throws -> Work.Answer? {
         let recordsHistory = database.recordsHistory
@@ -253,6 +264,7 @@ struct StoreWrite<Work: RepeatableWork> {
                 witness: witness,
                 receipt: receipt
             )
+            willCommit(result)
             try commitWithMetadata(result, on: connection, mark)
             if let receipt { database.lease?.settle(receipt) }
             database.countCommit()

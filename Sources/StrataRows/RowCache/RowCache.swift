@@ -19,6 +19,9 @@ import Synchronization
 /// of them are removed, so that an import of millions of rows does not keep them. Rows younger than a read that is
 /// under way are not removed, because that read could bring an older version of them. See `RowCache+Limit.swift`.
 ///
+/// A store shows the rows of a save from its commit on, which is a little earlier than the rows arrive here. During that
+/// time the cache does not answer for them. See ``PendingCommit``.
+///
 /// Any thread may call any member. The state is behind one mutex, a leaf in the lock order: nothing is called with it
 /// held.
 package final class RowCache: Sendable {
@@ -42,6 +45,8 @@ package final class RowCache: Sendable {
         /// The stamp is the time when the first of them began. There are mostly one or two entries, and no more than
         /// accesses at a time.
         var readsSince: [(commit: UInt64, count: Int, stamp: UInt32)] = []
+        /// The commits that have begun, and whose rows have not arrived yet.
+        var pending: [PendingCommit] = []
         var count = 0
         /// Whether rows that are in the store were ever dropped from the cache.
         var hasLostRows = false
@@ -81,10 +86,25 @@ package final class RowCache: Sendable {
 
     package init() {}
 
+    /// The answers of ``commits`` so far while a commit was pending.
+    private let unsteadyCommits = AtomicCell<UInt64>(0)
+    /// The bit that such an answer has, and `commitCount` while a commit is pending.
+    private static let unsteady: UInt64 = 1 << 63
+
     /// The number of saves that this cache has seen.
     ///
-    /// As long as it does not change, no cached row has changed.
-    package var commits: UInt64 { commitCount.load(ordering: .acquiring) }
+    /// Between two equal answers no cached row has changed, and no row of the store of which the cache has an older form.
+    /// While a commit is pending, each answer is another one.
+    package var commits: UInt64 {
+        let count = commitCount.load(ordering: .acquiring)
+        guard count & Self.unsteady != 0 else { return count }
+        return unsteadyCommits.add(1, ordering: .relaxed).newValue | Self.unsteady
+    }
+
+    /// Publishes the number of saves.
+    func noteCommits(_ state: borrowing State) {
+        commitCount.store(state.pending.isEmpty ? state.commit : state.commit | Self.unsteady, ordering: .releasing)
+    }
 
     /// The number of times that rows were removed, or may have been removed elsewhere.
     ///
@@ -109,10 +129,10 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// The cached row; if there is none, begins a read that is to bring it, in the same step.
+    /// The cached row; if there is none that is the newest, begins a read that is to bring it, in the same step.
     package func rowOrAccess(_ key: Int64, root: Int) -> RowOrAccess {
         state.withLock { state in
-            guard let row = state.tables[root]?[key] else {
+            guard let row = state.tables[root]?[key], !state.isBeingReplaced(key, root) else {
                 state.misses &+= 1
                 return .access(state.beginAccess())
             }
@@ -128,10 +148,10 @@ package final class RowCache: Sendable {
         state.withLock { $0.endAccess(access) }
     }
 
-    /// The cached row.
+    /// The cached row; `nil` if there is none, or if a pending commit replaces it.
     package func row(_ key: Int64, root: Int) -> Row? {
         state.withLock { state in
-            guard let row = state.tables[root]?[key] else {
+            guard let row = state.tables[root]?[key], !state.isBeingReplaced(key, root) else {
                 state.misses &+= 1
                 return nil
             }
@@ -140,12 +160,17 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Those of the keys for which the cache has no row.
+    /// The cached row, also if a pending commit replaces it: the newest row whose save has returned.
+    package func knownRow(_ key: Int64, root: Int) -> Row? {
+        state.withLock { state in state.tables[root]?[key].map { Row(shared: $0) } }
+    }
+
+    /// Those of the keys for which the cache has no row, or one that a pending commit replaces.
     package func uncached(_ keys: [Int64], root: Int) -> [Int64] {
         state.withLock { state in
             guard let table = state.tables[root] else { return keys }
             var result: [Int64] = []
-            for key in keys where table[key] == nil { result.append(key) }
+            for key in keys where table[key] == nil || state.isBeingReplaced(key, root) { result.append(key) }
             return result
         }
     }
@@ -215,7 +240,13 @@ package final class RowCache: Sendable {
     ///   - written: New and changed rows.
     ///   - removed: Deleted rows, with the version that was removed.
     ///   - save: The save. It began before its changes were handed to the store, and is still under way.
-    package func publish(written: [Row], removed: [(row: RowName, version: Int64)], by save: Access) {
+    ///   - commit: The pending commit of the save, which ends in the same step.
+    package func publish(
+        written: [Row],
+        removed: [(row: RowName, version: Int64)],
+        by save: Access,
+        ending commit: PendingCommit? = nil
+    ) {
         state.withLock { state in
             state.commit += 1
             let mayBeOvertaken = state.commit > save.commit + 1
@@ -258,7 +289,8 @@ package final class RowCache: Sendable {
                 if othersAreUnderWay { state.remember(removalOf: key, root: root, version: version) }
             }
             state.sweepIfGrown()
-            commitCount.store(state.commit, ordering: .releasing)
+            if let commit { state.pending.removeAll { $0 === commit } }
+            noteCommits(state)
         }
     }
 
@@ -274,7 +306,7 @@ package final class RowCache: Sendable {
                 state.invalidate(key, root)
             }
             if !isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
-            commitCount.store(state.commit, ordering: .releasing)
+            noteCommits(state)
         }
     }
 
@@ -284,7 +316,7 @@ package final class RowCache: Sendable {
             state.commit += 1
             for (root, keys) in rows.keys { for key in keys { state.invalidate(key, root) } }
             if rows.count > 0 { removalCount.wrappingAdd(1, ordering: .releasing) }
-            commitCount.store(state.commit, ordering: .releasing)
+            noteCommits(state)
         }
     }
 
@@ -297,7 +329,7 @@ package final class RowCache: Sendable {
             if !state.readsSince.isEmpty { state.forgottenRoots[root] = state.commit }
             state.hasLostRows = true
             removalCount.wrappingAdd(1, ordering: .releasing)
-            commitCount.store(state.commit, ordering: .releasing)
+            noteCommits(state)
         }
     }
 
@@ -313,7 +345,7 @@ package final class RowCache: Sendable {
             if !state.readsSince.isEmpty { state.forgottenAll = state.commit }
             state.hasLostRows = true
             removalCount.wrappingAdd(1, ordering: .releasing)
-            commitCount.store(state.commit, ordering: .releasing)
+            noteCommits(state)
         }
     }
 

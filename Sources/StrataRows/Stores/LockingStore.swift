@@ -78,10 +78,14 @@ package protocol LockingTransaction: AnyObject, Sendable {
     ///   errors of the store.
     func rows(for plan: FetchPlan, _ locking: RowLocking) throws -> [Row]
 
-    /// Writes all of `changes` and ends the transaction, or writes nothing; see ``RowStore/save(_:didCommit:)``.
+    /// Writes all of `changes` and ends the transaction, or writes nothing; see ``RowStore/save(_:willCommit:didCommit:)``.
     ///
     /// After a conflict, and after an error if that is possible, the transaction goes on with its locks.
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
+    func save(
+        _ changes: StoreChanges,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict]
 
     /// Ends the transaction, and with it the locks, without a change.
     ///

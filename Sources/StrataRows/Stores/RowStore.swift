@@ -58,12 +58,19 @@ package protocol RowStore: RowSource {
     ///
     /// - Parameters:
     ///   - changes: The changes to write.
+    ///   - willCommit: Called with the result right before the commit, which readers of the store may see before
+    ///     `didCommit` is called. An attempt that is made again calls it again. An engine whose readers wait until
+    ///     `didCommit` has returned need not call it. Runs no user code.
     ///   - didCommit: Called once the transaction is durable; it enters keys and versions into the rows
     ///     (``StoreChanges/settle(_:)``). Saves that an engine commits side by side may call it in another order than they
     ///     committed in. Runs no user code.
     /// - Returns: The conflicts; nothing was written then. Empty when all is saved.
     /// - Throws: ``SaveInDoubt`` if it is not known whether the transaction was committed.
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
+    func save(
+        _ changes: StoreChanges,
+        willCommit: (StoreSaveResult) -> Void,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict]
 
     /// Whether the store finds the place for new members of an ordered relationship that the context has not read.
     ///
@@ -79,9 +86,10 @@ package protocol RowStore: RowSource {
     ///
     /// - Parameters:
     ///   - batch: The batch to carry out.
+    ///   - willCommit: Called with the changes right before the commit, as in a save.
     ///   - didCommit: Called with the changes, once the transaction is durable. It runs no user code.
     /// - Throws: ``BatchClashes``; `CancellationError`.
-    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
+    func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws
 
     /// Runs `body` while no other code writes to the store, and refuses all writes once it has succeeded.
     ///
@@ -129,6 +137,18 @@ package protocol RowStore: RowSource {
     ///
     /// No other member is called afterwards.
     func close()
+}
+
+extension RowStore {
+    /// Saves, for a caller that has no cache to prepare before the commit.
+    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+        try save(changes, willCommit: { _ in }, didCommit: didCommit)
+    }
+
+    /// Carries out a batch, for such a caller.
+    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        try execute(batch, willCommit: { _ in }, didCommit: didCommit)
+    }
 }
 
 extension RowStore {

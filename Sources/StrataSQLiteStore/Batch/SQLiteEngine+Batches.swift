@@ -9,7 +9,7 @@ import StrataSQLite
 extension SQLiteEngine {
     package var takesBatches: Bool { true }
 
-    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+    package func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         let file = try openFile()
         // The user's code makes the rows. It must not keep other contexts from writing.
         let batch = try batch.withRowsMade(in: file.folder)
@@ -17,7 +17,7 @@ extension SQLiteEngine {
         defer { stopTiming(start, file) }
         guard let control = batch.control else {
             guard let rows = batch.rows else {
-                return try execute(batch, in: file, cancellation: nil, didCommit: didCommit)
+                return try execute(batch, in: file, cancellation: nil, willCommit: willCommit, didCommit: didCommit)
             }
             // A batch that takes longer than the limit is stopped, because all other contexts wait for the writer.
             return try rows.evaluating {
@@ -25,12 +25,19 @@ extension SQLiteEngine {
                     batch,
                     in: file,
                     cancellation: Cancellation(orWhen: EvaluationBudget.end),
+                    willCommit: willCommit,
                     didCommit: didCommit
                 )
             }
         }
         do {
-            try execute(batch, in: file, cancellation: control.cancellation, didCommit: didCommit)
+            try execute(
+                batch,
+                in: file,
+                cancellation: control.cancellation,
+                willCommit: willCommit,
+                didCommit: didCommit
+            )
         } catch let error as CocoaError where error.code == .userCancelled && control.cancellation.isCancelled {
             throw CancellationError()
         }
@@ -40,6 +47,7 @@ extension SQLiteEngine {
         _ batch: Batch,
         in file: OpenSQLiteStore,
         cancellation: Cancellation?,
+        willCommit: (BatchChanges) -> Void,
         didCommit: (BatchChanges) -> Void
     ) throws {
         try SQLiteBoundary.run(.saving, at: file.url, for: batch.recorder.contextName) {
@@ -58,6 +66,7 @@ extension SQLiteEngine {
                 let changes = transaction.changes
                 let number = transaction.history?.number
                 try transaction.files.willCommit(lease.connection)
+                willCommit(changes)
                 try lease.commit {
                     if let number { addOwnTransaction(number) }
                     didCommit(changes)

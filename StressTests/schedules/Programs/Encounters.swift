@@ -13,7 +13,8 @@ struct Encounters: Program {
 
     private static let kinds: [any Encounter.Type] = [
         TwoReads.self, TwoAsynchronousFetches.self, BatchAndRead.self, FetchAndStranger.self, SaveAndStranger.self,
-        RefusedSaveAndStranger.self,
+        RefusedSaveAndStranger.self, SaveAndPin.self, SaveAndDictionary.self, SaveAndFault.self, DeletionAndCount.self,
+        BatchAndDictionary.self,
     ]
     private let encounter: any Encounter
 
@@ -33,6 +34,25 @@ private protocol Encounter: SendableMetatype {
 }
 
 extension NSPersistentStoreCoordinator {
+    /// The count of the only box, as a fetch of dictionaries shows it.
+    fileprivate func storedCount(in context: NSManagedObjectContext) throws -> Int {
+        try context.performAndWait {
+            let request = NSFetchRequest<NSDictionary>(entityName: "Box")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["count"]
+            return try context.fetch(request).first?["count"] as? Int ?? -1
+        }
+    }
+
+    /// Gives a box the count 1.
+    fileprivate func saveOne(_ id: NSManagedObjectID) throws {
+        let context = context()
+        try context.performAndWait {
+            try context.existingObject(with: id).count = 1
+            try context.save()
+        }
+    }
+
     /// The counts of the boxes whose count satisfies a condition, as a new context fetches them.
     fileprivate func fetchedCounts(where format: String? = nil) throws -> [Int] {
         let context = context()
@@ -131,11 +151,7 @@ private struct BatchAndRead: Encounter {
                 try context.performAndWait { _ = try context.execute(update) }
             },
             {
-                let request = NSFetchRequest<NSDictionary>(entityName: "Box")
-                request.resultType = .dictionaryResultType
-                request.propertiesToFetch = ["count"]
-                let context = stack.context()
-                let stored = try context.performAndWait { try context.fetch(request).first?["count"] as? Int ?? -1 }
+                let stored = try stack.storedCount(in: stack.context())
                 let fetched = try stack.fetchedCounts().first ?? -1
                 place.expect(fetched >= stored, "a fetch shows \(fetched) after \(stored) was seen")
                 let known = try stack.knownCount(id)
@@ -244,4 +260,131 @@ private struct SaveAndStranger: Encounter {
         let known = try box.stack.knownCount(box.id)
         box.place.expect(known == stored, "a look-up shows \(known), and \(stored ?? -1) is stored")
     }
+}
+
+/// A save, and a pinned context that begins: a look-up shows nothing older than the pinned context.
+private struct SaveAndPin: Encounter {
+    private let box: OneBox
+
+    init(_ place: Place) throws { box = try OneBox(place) }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, id) = (box.place, box.stack, box.id)
+        return [
+            { try stack.saveOne(id) },
+            {
+                let pinned = stack.context()
+                let stored = try pinned.performAndWait {
+                    try pinned.setQueryGenerationFrom(.current)
+                    return try pinned.existingObject(with: id).count
+                }
+                let known = try stack.knownCount(id)
+                place.expect(known >= stored, "a look-up shows \(known) after \(stored) was seen")
+            },
+        ]
+    }
+
+    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the save is not seen in the end") }
+}
+
+/// A save, and a fetch of dictionaries: a look-up shows nothing older.
+private struct SaveAndDictionary: Encounter {
+    private let box: OneBox
+
+    init(_ place: Place) throws { box = try OneBox(place) }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, id) = (box.place, box.stack, box.id)
+        return [
+            { try stack.saveOne(id) },
+            {
+                let stored = try stack.storedCount(in: stack.context())
+                let known = try stack.knownCount(id)
+                place.expect(known >= stored, "a look-up shows \(known) after \(stored) was seen")
+            },
+        ]
+    }
+
+    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the save is not seen in the end") }
+}
+
+/// A save, and a fault that a fetch has given its row: once a newer value was seen, the fault does not show that row.
+private struct SaveAndFault: Encounter {
+    private let box: OneBox
+
+    init(_ place: Place) throws { box = try OneBox(place) }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, id) = (box.place, box.stack, box.id)
+        return [
+            { try stack.saveOne(id) },
+            {
+                let context = stack.context()
+                let box = try context.performAndWait {
+                    try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Box"))[0]
+                }
+                let stored = try stack.storedCount(in: stack.context())
+                let known = context.performAndWait { box.count }
+                place.expect(known >= stored, "a fault shows \(known) after \(stored) was seen")
+            },
+        ]
+    }
+
+    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the save is not seen in the end") }
+}
+
+/// A deletion, and a count: what is no longer counted is not found any more.
+private struct DeletionAndCount: Encounter {
+    private let box: OneBox
+
+    init(_ place: Place) throws { box = try OneBox(place) }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, id) = (box.place, box.stack, box.id)
+        return [
+            {
+                let context = stack.context()
+                try context.performAndWait {
+                    context.delete(try context.existingObject(with: id))
+                    try context.save()
+                }
+            },
+            {
+                let context = stack.context()
+                let count = try context.performAndWait {
+                    try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Box"))
+                }
+                let isFound = (try? stack.knownCount(id)) != nil
+                place.expect(count == 1 || !isFound, "a look-up finds a box that is not counted")
+            },
+        ]
+    }
+
+    func judge() { box.place.expect((try? box.stack.knownCount(box.id)) == nil, "the deletion is not seen in the end") }
+}
+
+/// A batch that lists no rows, and a fetch of dictionaries: a look-up shows nothing older.
+private struct BatchAndDictionary: Encounter {
+    private let box: OneBox
+
+    init(_ place: Place) throws { box = try OneBox(place) }
+
+    var bodies: [@Sendable () throws -> Void] {
+        let (place, stack, id) = (box.place, box.stack, box.id)
+        return [
+            {
+                let update = NSBatchUpdateRequest(entityName: "Box")
+                update.propertiesToUpdate = ["count": 1]
+                let context = stack.context()
+                try context.performAndWait { _ = try context.execute(update) }
+            },
+            {
+                let stored = try stack.storedCount(in: stack.context())
+                let known = try stack.knownCount(id)
+                place.expect(known >= stored, "a look-up shows \(known) after \(stored) was seen")
+            },
+        ]
+    }
+
+    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the batch is not seen in the end") }
 }

@@ -256,7 +256,7 @@ struct ContextMerge {
             if let object = change.object(in: context), !object.isFault, object.flags.isDisjoint(with: .gone) {
                 context.acceptRefreshed(object)
             } else if context.upward == nil, let store = context.store(at: Int32(change.store.index)),
-                let row = store.cache.row(change.key, root: change.layout.rootNumber)
+                let row = store.cache.knownRow(change.key, root: change.layout.rootNumber)
             {
                 context.tree.acceptedVersions.accept(RowName(change), version: row.version)
             }
@@ -265,7 +265,7 @@ struct ContextMerge {
             // If the object is not gone, a change was kept in spite of the deletion, or the row exists again.
             let isGone =
                 change.object(in: context)?.flags.contains(.gone)
-                ?? (change.store.cache.row(change.key, root: change.layout.rootNumber) == nil)
+                ?? (change.store.cache.knownRow(change.key, root: change.layout.rootNumber) == nil)
             if isGone { context.tree.acceptedVersions.accept(RowName(change), version: AcceptedVersions.gone) }
         }
     }

@@ -193,7 +193,7 @@ struct MergedRows {
         var back: Set<RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in deleted {
-            if change.store.cache.row(change.key, root: change.layout.rootNumber) != nil {
+            if change.store.cache.knownRow(change.key, root: change.layout.rootNumber) != nil {
                 back.insert(RowName(change))
             } else if change.store.cache.hasLostRows,
                 let object = ChildQuestion(change).object(in: context),

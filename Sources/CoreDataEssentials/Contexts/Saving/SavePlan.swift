@@ -17,8 +17,8 @@ final class SavePlan {
             self.kind = kind
             self.store = store
             switch kind {
-            case .version(let layout, let key, _, _): cached = store.cache.row(key, root: layout.rootNumber)
-            case .missing(let target, let root): cached = store.cache.row(target.key, root: root)
+            case .version(let layout, let key, _, _): cached = store.cache.knownRow(key, root: layout.rootNumber)
+            case .missing(let target, let root): cached = store.cache.knownRow(target.key, root: root)
             case .constraint: cached = nil
             }
         }
@@ -57,16 +57,19 @@ final class SavePlan {
     /// The registrations of the save with the row caches; they begin before the save reaches the stores.
     ///
     /// A row cache treats a save under way as a read: it keeps removed versions until the save ends.
-    private var underWay: [(store: OpenStore, save: RowCache.Access)] = []
+    private var underWay: [(store: OpenStore, save: RowCache.Access, commit: PendingCommit?)] = []
 
     /// Runs `body`, which gives the plan to the stores, while the save is registered with the row caches.
     ///
     /// Rows that are read for conflicts are newer than those that the caches may hold. So are rows that other writers
     /// commit meanwhile.
     func whileUnderWay<R>(_ body: () throws -> R) rethrows -> R {
-        underWay = stores.map { ($0.store, $0.store.cache.beginAccess()) }
+        underWay = stores.map { ($0.store, $0.store.cache.beginAccess(), nil) }
         defer {
-            for (store, save) in underWay { store.cache.endAccess(save) }
+            for (store, save, commit) in underWay {
+                if let commit { store.cache.end(commit) }
+                store.cache.endAccess(save)
+            }
             underWay = []
         }
         return try body()
@@ -386,7 +389,16 @@ final class SavePlan {
         )
     }
 
-    // MARK: - After the commit
+    // MARK: - Around the commit
+
+    /// Lets whoever asks for rows that the save replaces read the store, from now on until they are published.
+    ///
+    /// An attempt that is made again calls it again.
+    func willCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
+        guard let index = underWay.firstIndex(where: { $0.store === store }) else { return }
+        if let former = underWay[index].commit { store.cache.end(former) }
+        underWay[index].commit = store.cache.begin(PendingCommit(of: changes, reread: result.reread))
+    }
 
     /// Applies the result of a commit: keys and versions go into the rows, rows into the cache, and IDs become
     /// permanent.
@@ -408,14 +420,27 @@ final class SavePlan {
         var written = changes.inserted
         written.append(contentsOf: changes.updated.map(\.row))
         written.append(contentsOf: result.reread)
-        if let save = underWay.first(where: { $0.store === store })?.save {
+        if let index = underWay.firstIndex(where: { $0.store === store }) {
+            let (_, save, commit) = underWay[index]
+            underWay[index].commit = nil
             store.cache.publish(
                 written: written,
                 removed: changes.deleted.map { (RowName(root: $0.layout.rootNumber, key: $0.key), $0.baseVersion) },
-                by: save
+                by: save,
+                ending: commit
             )
         }
         if permanentKeys.count == 0 { permanentKeys = keys } else { keys.forEach { permanentKeys.set($1, for: $0) } }
         if !result.reread.isEmpty { reread.append((store, result.reread)) }
+    }
+}
+
+extension PendingCommit {
+    /// The rows that a save changes or deletes; new rows are in no cache.
+    fileprivate convenience init(of changes: StoreChanges, reread: [Row]) {
+        self.init()
+        for update in changes.updated { add(update.row.key, root: update.row.layout.rootNumber) }
+        for deletion in changes.deleted { add(deletion.key, root: deletion.layout.rootNumber) }
+        for row in reread { add(row.key, root: row.layout.rootNumber) }
     }
 }
