@@ -268,6 +268,7 @@ schedules: system-packages
 		|| { echo "The scheduler does not see an atomic: use AtomicCell." >&2; exit 1; }
 	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product schedules $(SCHEDULES)
 	.build/fault-points/debug/schedules --seed 1 --seconds 4 $(SCHEDULE_ARGS)
+	.build/fault-points/debug/schedules encounters
 	.build/fault-points/debug/schedules --seed random --schedules 100 --seconds 2 $(SCHEDULE_ARGS)
 	.build/fault-points/debug/schedules --off no-revival-check
 	.build/fault-points/debug/schedules --off no-invalidation

@@ -165,7 +165,7 @@ struct Lane {
         return false
     }
 
-    /// The processor time of a search, in seconds.
+    /// The processor time of a search through drawn programs, in seconds; a list of programs is searched completely.
     private static let longestSearch = 12.0
 
     /// Tries all orders with at most one change of threads that nothing enforces: for one seed after the other.
@@ -174,8 +174,8 @@ struct Lane {
         var (programs, count) = (0, 0)
         // Neighbouring seeds have the same second call, so they are taken in large steps.
         var number = seed
-        while programs < program.variants,
-            Double(clock() - start) / Double(CLOCKS_PER_SEC) < min(seconds, Self.longestSearch)
+        let limit = program.variants < .max ? seconds : min(seconds, Self.longestSearch)
+        while programs < program.variants, Double(clock() - start) / Double(CLOCKS_PER_SEC) < limit
         {
             let (outcome, findings) = try once(program, isInMemory, number, changes: [:])
             var orders: [[Int: Int]] = []

@@ -308,23 +308,29 @@ private struct SaveAndDictionary: Encounter {
     func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the save is not seen in the end") }
 }
 
-/// A save, and a fault that a fetch has given its row: once a newer value was seen, the fault does not show that row.
+/// A save, and a fault that a fetch has given its row before: once a newer value was seen, the fault does not show that row.
 private struct SaveAndFault: Encounter {
     private let box: OneBox
+    private let reader: NSManagedObjectContext
+    /// The fault, which stays registered as long as it is held.
+    private let fault: NSManagedObject
 
-    init(_ place: Place) throws { box = try OneBox(place) }
+    init(_ place: Place) throws {
+        box = try OneBox(place)
+        let reader = box.stack.context()
+        self.reader = reader
+        fault = try reader.performAndWait {
+            try reader.fetch(NSFetchRequest<NSManagedObject>(entityName: "Box"))[0]
+        }
+    }
 
     var bodies: [@Sendable () throws -> Void] {
-        let (place, stack, id) = (box.place, box.stack, box.id)
+        let (place, stack, id, reader) = (box.place, box.stack, box.id, reader)
         return [
             { try stack.saveOne(id) },
             {
-                let context = stack.context()
-                let box = try context.performAndWait {
-                    try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Box"))[0]
-                }
                 let stored = try stack.storedCount(in: stack.context())
-                let known = context.performAndWait { box.count }
+                let known = reader.performAndWait { reader.object(with: id).count }
                 place.expect(known >= stored, "a fault shows \(known) after \(stored) was seen")
             },
         ]

@@ -10,7 +10,7 @@ import Testing
 @testable import CoreDataModelFiles
 @testable import CoreDataOperations
 
-@Suite("The gate before the notification centre", .timeLimit(.minutes(1)))
+@Suite("The gate before the notification centre", .timeLimit(.minutes(20)))
 struct NotificationGateTests {
     @Test
     func `an observer may wait for another thread's post, and may post itself`() {

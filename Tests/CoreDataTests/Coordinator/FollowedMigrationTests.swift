@@ -363,7 +363,7 @@ struct FollowedMigrationTests {
         try expectEqual(move.cities(), ["Porto", "Rome"])
     }
 
-    @Test(.timeLimit(.minutes(2)), arguments: [StoreKind.database, .memory])
+    @Test(.timeLimit(.minutes(20)), arguments: [StoreKind.database, .memory])
     func `contexts that read and save while a store moves lose nothing, and read nothing that is not there`(
         _ kind: StoreKind
     ) throws {

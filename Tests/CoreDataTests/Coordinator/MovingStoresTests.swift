@@ -123,7 +123,7 @@ struct MovingStoresTests {
         try await expectEqual(Self.contents(coordinator), before)
     }
 
-    @Test(.timeLimit(.minutes(3)), arguments: [true, false])
+    @Test(.timeLimit(.minutes(20)), arguments: [true, false])
     func `a store that is being read is replaced or destroyed at once, with its external files`(
         _ isReplaced: Bool
     ) async throws {

@@ -67,7 +67,7 @@ struct MigrationWayTests {
 
     // MARK: - Readers
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test(.timeLimit(.minutes(20)))
     func `m120 a reader in the middle of a migration by objects reads on, and holds nothing up`() throws {
         let store = try Self.filled("A: n String")
         let reader = try Connection(path: store.url.path, access: .readOnly)

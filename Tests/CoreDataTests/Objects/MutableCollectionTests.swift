@@ -6,7 +6,7 @@ import Testing
 /// Every public member of Foundation's mutable collections, called on those that stand for relationships.
 ///
 /// Each change is made to an owner with the members 0 to 4, of the objects 0 to 7.
-@Suite("Each member of the collections that stand for relationships", .timeLimit(.minutes(2)))
+@Suite("Each member of the collections that stand for relationships", .timeLimit(.minutes(20)))
 struct MutableCollectionTests {
     private typealias Objects = [NSManagedObject]
     private typealias Change<Collection> = (
