@@ -19,9 +19,9 @@ open class GlancedObject {
     ///
     /// It is set inside the scope and under the lock.
     private final var owner: NSManagedObjectContext?
-    /// The gate of the context that the object is in, or was in last; its reference is counted as that of `target`.
+    /// The gate of the context that the object is in, or was in last.
     ///
-    /// It changes only if the object goes to another context, which happens before other code uses the object there.
+    /// A context holds its gate, so its reference is counted only while the link leads nowhere. It changes only if the object goes to another context, which happens before other code uses the object there.
     @exclusivity(unchecked) private(set) final var gate: Unmanaged<ScopeGate>?
     /// The object; its reference is counted where the link is set and in `deinit`, and so by no glance.
     ///
@@ -41,7 +41,7 @@ open class GlancedObject {
 
     deinit {
         target?.release()
-        gate?.release()
+        if owner == nil { gate?.release() }
     }
 
     /// The managed object, for code on any thread.
@@ -62,13 +62,16 @@ open class GlancedObject {
         let new = object.map { Unmanaged.passRetained($0) }
         // No other code looks at a link that has never led anywhere.
         if gate == nil, target == nil, let context {
-            (target, owner, gate) = (new, context, context.gate.map { Unmanaged.passRetained($0) })
+            (target, owner, gate) = (new, context, context.gate.map { Unmanaged.passUnretained($0) })
             hasLostRow = object?.isWithoutRow == true
             return
         }
-        if let next = context?.gate, gate?.toOpaque() != Unmanaged.passUnretained(next).toOpaque() {
-            gate?.release()
-            gate = .passRetained(next)
+        let counted = owner == nil ? gate : nil
+        if let context {
+            gate = context.gate.map { Unmanaged.passUnretained($0) }
+            counted?.release()
+        } else if owner != nil {
+            _ = gate?.retain()
         }
         // A release may run code, so the former references are released when the lock is free.
         let former = SharedIdentity.withLock(of: self) {

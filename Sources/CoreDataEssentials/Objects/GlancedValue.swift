@@ -113,19 +113,21 @@ extension GlancedObject {
     /// - Parameters:
     ///   - link: The link to the owner of the relationship.
     ///   - property: The relationship, without its type.
-    ///   - stand: Finds what stands for an object. It runs inside of the scope, is short, and runs no code of the program.
+    ///   - stand: Finds what stands for an object. It runs inside of the scope, is short, and runs no code of the program,
+    ///     so the object lives, although its reference is not counted.
     /// - Returns: The object, or `unknown` if a block has to find out.
     package static func destination(
         at link: Unmanaged<GlancedObject>,
         _ property: borrowing AnyManagedProperty,
-        _ stand: (NSManagedObject) -> AnyObject?
+        _ stand: (Unmanaged<NSManagedObject>) -> AnyObject?
     ) -> Destination {
         let found = glance(at: link) { object -> Destination? in
             guard let place = object.glancedPlace(property), object.storeIndex >= 0 else { return nil }
             let row = UnsafeRow(object.heldRow.unsafelyUnwrapped)
             guard let reference = row.reference(place.index, at: place.word) else { return .absent }
-            let other = object.unmanagedContext?._withUnsafeGuaranteedRef { $0.knownObject(reference, near: object) }
-            return other.flatMap { stand($0) }.map { .found($0) }
+            let other = object.unmanagedContext?._withUnsafeGuaranteedRef { $0.knownPlace(reference, near: object) }
+            guard let other, let found = stand(other) else { return nil }
+            return .found(found)
         }
         return found ?? .unknown
     }

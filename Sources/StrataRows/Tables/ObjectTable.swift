@@ -90,6 +90,11 @@ public final class ObjectTable<Element: AnyObject> {
         return element(index)?.takeUnretainedValue()
     }
 
+    /// The element with the key, which counts no reference: for callers that use it while it surely stays in the table.
+    @inlinable
+    @inline(__always)
+    public func uncounted(_ key: Int64) -> Unmanaged<Element>? { index(of: key).flatMap { element($0) } }
+
     /// The element of an entry; `nil` if the entry is free.
     @inlinable
     @inline(__always)

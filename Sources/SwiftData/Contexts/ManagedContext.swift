@@ -117,7 +117,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     private func makeModel(of object: ModelObject) -> AnyObject {
         knownRecord(of: object)._withUnsafeGuaranteedRef { record in
             let model = record.make(object, self, record)
-            object.model = model
+            object.setFirstModel(model)
             return model
         }
     }
@@ -125,15 +125,19 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     /// The same for the object of a to-one relationship, of which the context of the program keeps a model object that was
     /// made for this read.
     func keptModel(of object: NSManagedObject) -> AnyObject {
-        if let model = Self.standIn(object) { return model }
+        if let model = Self.standIn(.passUnretained(object)) { return model }
         let model = modelOrMade(of: object)
         current?.keep(model)
         return model
     }
 
     /// The model object of a managed object of any such context, if it lives and is the only one.
-    static func standIn(_ object: NSManagedObject) -> AnyObject? {
-        type(of: object) == ModelObject.self ? unsafeDowncast(object, to: ModelObject.self).leadingModel : nil
+    ///
+    /// The object lives during the call, although its reference is not counted.
+    static func standIn(_ object: Unmanaged<NSManagedObject>) -> AnyObject? {
+        object._withUnsafeGuaranteedRef {
+            type(of: $0) == ModelObject.self ? unsafeDowncast($0, to: ModelObject.self).leadingModel : nil
+        }
     }
 
     /// The members of a to-many relationship that the program has set last, if they are still the same.

@@ -38,6 +38,15 @@ final class ModelObject: NSManagedObject {
     /// Whether it has surely had no model object yet; used inside the scope of the context.
     var hasHadNoModel: Bool { place == 0 && UnownedReferences.shared != nil }
 
+    /// Sets the model object of an object that ``hasHadNoModel``.
+    func setFirstModel(_ model: AnyObject) {
+        // A class with initial values may have set it meanwhile.
+        guard place == 0, let runtime = UnownedReferences.shared else { return self.model = model }
+        let pointer = UnsafeRawPointer(Unmanaged.passUnretained(model).toOpaque())
+        place = UInt(bitPattern: pointer)
+        _ = runtime.retain(pointer)
+    }
+
     /// Notes that the model object may lead elsewhere from now on.
     func loseModel() { place |= 1 }
 

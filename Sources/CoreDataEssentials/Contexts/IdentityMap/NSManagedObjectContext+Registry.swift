@@ -183,9 +183,15 @@ extension NSManagedObjectContext {
     /// The registered object of a stored row that a relationship of `owner` names; `nil` if a search has to find it.
     @inline(__always)
     final func knownObject(_ reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        knownPlace(reference, near: owner)?.takeUnretainedValue()
+    }
+
+    /// The same without a counted reference, for callers inside the scope that let no other code run.
+    @inline(__always)
+    final func knownPlace(_ reference: ObjectReference, near owner: NSManagedObject) -> Unmanaged<NSManagedObject>? {
         guard reference.key > 0, owner.storeIndex >= 0 else { return nil }
         let root = identityMap.rootNumbers[reference.entity &- 1]
-        return identityMap.table(storeIndex: owner.storeIndex, root: root)?[reference.key]
+        return identityMap.table(storeIndex: owner.storeIndex, root: root)?.uncounted(reference.key)
     }
 
     @inline(never)
