@@ -173,7 +173,7 @@ struct AccessTests {
         let target = try require(gauge._$link.target)
         /// Whether a glance sees the twin; `nil` if a block has to find out.
         func seesTwin() -> Bool? {
-            switch GlancedObject.destination(at: target, places.twin.property.untyped, { $0 }) {
+            switch GlancedObject.destination(at: target, places.twin.property.untyped, { $0.takeUnretainedValue() }) {
             case .unknown: nil
             case .absent: false
             case .found(let object): object === twin.backing.object
