@@ -175,8 +175,7 @@ struct Lane {
         // Neighbouring seeds have the same second call, so they are taken in large steps.
         var number = seed
         let limit = program.variants < .max ? seconds : min(seconds, Self.longestSearch)
-        while programs < program.variants, Double(clock() - start) / Double(CLOCKS_PER_SEC) < limit
-        {
+        while programs < program.variants, Double(clock() - start) / Double(CLOCKS_PER_SEC) < limit {
             let (outcome, findings) = try once(program, isInMemory, number, changes: [:])
             var orders: [[Int: Int]] = []
             for (step, others) in outcome.alternatives.enumerated() {
