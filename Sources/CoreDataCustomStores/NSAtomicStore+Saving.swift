@@ -45,9 +45,12 @@ extension NSAtomicStore {
             adjusted.updated = filled.map { RowUpdate(row: $0, baseVersion: $0.version - 1, changed: SlotSet()) }
             _ = next.apply(adjusted, derives: false)
             result.replaceReread(filled)
-            didCommit(result)
-            let committed = next
-            contents.withLock { $0 = committed }
+            let (committed, published) = (next, result)
+            // Whoever reads waits for the lock, and so until the rows are published.
+            contents.withLock { contents in
+                didCommit(published)
+                contents = committed
+            }
             return []
         }
     }

@@ -13,7 +13,15 @@ extension NSIncrementalStore {
     package func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         // Batches are always made from requests.
         guard let request = batch.request as? NSPersistentStoreRequest else { return }
-        let answer = try ask { try execute(request, with: $0) }
+        // A reader waits for the turn, and so until the cached rows are forgotten.
+        try ask { context in
+            let changes = try changes(of: batch, in: try execute(request, with: context), to: request)
+            didCommit(changes)
+        }
+    }
+
+    /// The changes that the subclass has reported.
+    private func changes(of batch: Batch, in answer: Any, to request: NSPersistentStoreRequest) throws -> BatchChanges {
         var changes = BatchChanges()
         switch Self.content(of: answer) {
         case let ids as [NSManagedObjectID]:
@@ -34,7 +42,7 @@ extension NSIncrementalStore {
             )
         }
         if !request.wantsIDs { changes.unlistedRoots.insert(batch.layout.rootNumber) }
-        didCommit(changes)
+        return changes
     }
 
     /// The answer itself, if it is in a result object.

@@ -56,7 +56,8 @@ package final class BlockReads: ReadWatch {
     // MARK: - Rules
 
     private func keep(to rules: ReadRules, _ read: StoreRead, isForItself: Bool) throws {
-        if rules.refusesLazyReads, !isForItself, read.kind == .row || read.kind == .members,
+        // A row that others have changed since it was fetched has to be read again, whatever the block has fetched.
+        if rules.refusesLazyReads, !isForItself, read.kind == .row && !read.renewsRow || read.kind == .members,
             let lazy = context.lazyRead
         {
             throw Self.refusal(of: lazy, read, context)

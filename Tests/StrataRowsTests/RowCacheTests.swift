@@ -346,7 +346,7 @@ struct RowCacheTests {
     }
 
     private var isRead: Bool {
-        guard case .access(let read) = cache.rowOrAccess(1, root: root) else { return false }
+        guard case .renewal(let read) = cache.rowOrAccess(1, root: root) else { return false }
         cache.endAccess(read)
         return true
     }

@@ -119,6 +119,28 @@ struct PendingCommitTests {
         }
     }
 
+    @Test func `a block without lazy reads may read a row again that a save replaces`() throws {
+        let reader = context()
+        reader.raisesOnFault = true
+        try saveName {
+            try reader.performAndWait {
+                let cities = try reader.fetch(NSFetchRequest<City>(entityName: "City"))
+                expectEqual(Set(cities.map(\.name)), ["After", "Other"])
+            }
+        }
+        let early = context()
+        early.raisesOnFault = true
+        let faults = try early.performAndWait { try early.fetch(NSFetchRequest<City>(entityName: "City")) }
+        nonisolated(unsafe) let cities = faults
+        engine.whenCommitted { try early.performAndWait { expectEqual(Set(cities.map(\.name)), ["Later", "Other"]) } }
+        try writer.performAndWait {
+            let city = try require(try writer.existingObject(with: ids.city) as? City)
+            city.name = "Later"
+            try writer.save()
+        }
+        expect(engine.hasRun)
+    }
+
     @Test func `a child and a refresh show the new row`() throws {
         let parent = context()
         let read = try parent.performAndWait { try require(try parent.existingObject(with: ids.city) as? City) }

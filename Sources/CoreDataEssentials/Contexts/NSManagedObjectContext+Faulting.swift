@@ -114,6 +114,7 @@ extension NSManagedObjectContext {
             switch store.cache.rowOrAccess(key, root: layout.rootNumber) {
             case .row(let row): return row
             case .access(let read): return try readRow(key, layout, store, read)
+            case .renewal(let read): return try readRow(key, layout, store, read, renewing: true)
             }
         }
         // No row is fresh enough then.

@@ -234,7 +234,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
                 store.cache.forget(changes)
                 throw plan.recordDoubt(doubt, of: store, changes: changes)
             }
-            guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
+            guard conflicts.isEmpty else {
+                plan.didRefuse(store)
+                return conflicts.map { SavePlan.Conflict(kind: $0, store: store) }
+            }
         }
         return []
     }

@@ -21,7 +21,7 @@ open class GlancedObject {
     private final var owner: NSManagedObjectContext?
     /// The gate of the context that the object is in, or was in last.
     ///
-    /// A context holds its gate, so its reference is counted only while the link leads nowhere. It changes only if the object goes to another context, which happens before other code uses the object there.
+    /// A context holds its gate, so its reference is counted only while the link leads nowhere. The gate changes only if the object goes to another context, which happens before other code uses the object there.
     @exclusivity(unchecked) private(set) final var gate: Unmanaged<ScopeGate>?
     /// The object; its reference is counted where the link is set and in `deinit`, and so by no glance.
     ///
@@ -35,6 +35,9 @@ open class GlancedObject {
     ///
     /// It is set and read inside the scope of the context.
     @exclusivity(unchecked) package final var isKnownAsChanged = false
+
+    /// Whether it has led to an object.
+    @exclusivity(unchecked) private final var hasLed = false
 
     /// Makes a link that leads nowhere.
     public init() {}
@@ -61,14 +64,17 @@ open class GlancedObject {
     package final func lead(to object: NSManagedObject?, of context: NSManagedObjectContext?) {
         let new = object.map { Unmanaged.passRetained($0) }
         // No other code looks at a link that has never led anywhere.
-        if gate == nil, target == nil, let context {
+        if !hasLed, let context {
+            hasLed = true
             (target, owner, gate) = (new, context, context.gate.map { Unmanaged.passUnretained($0) })
             hasLostRow = object?.isWithoutRow == true
             return
         }
         let counted = owner == nil ? gate : nil
         if let context {
-            gate = context.gate.map { Unmanaged.passUnretained($0) }
+            let next = context.gate.map { Unmanaged.passUnretained($0) }
+            // Others may read it, so it is written only for another context.
+            if gate?.toOpaque() != next?.toOpaque() { gate = next }
             counted?.release()
         } else if owner != nil {
             _ = gate?.retain()

@@ -6,7 +6,8 @@ import StrataLocks
 ///
 /// Right after the commit, whoever reads the store sees the new rows, but the cache still has the old ones. A program
 /// that has seen a new value must not get the old one from its next look-up. So the cache does not answer for rows of a
-/// commit that has begun and has not ended: whoever asks for them reads the store. No reader waits for a commit.
+/// commit that has begun and has not ended: whoever asks for them reads the store. With a write-ahead log no reader waits for
+/// the commit.
 ///
 /// One thread fills it. Then it belongs to one ``RowCache``, and the lock of that cache guards it.
 package final class PendingCommit: @unchecked Sendable {

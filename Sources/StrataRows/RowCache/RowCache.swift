@@ -78,6 +78,8 @@ package final class RowCache: Sendable {
     package enum RowOrAccess {
         case row(Row)
         case access(Access)
+        /// A read that is needed only because a pending commit replaces the row.
+        case renewal(Access)
     }
 
     let state = Locked(State())
@@ -93,13 +95,16 @@ package final class RowCache: Sendable {
 
     /// The number of saves that this cache has seen.
     ///
-    /// Between two equal answers no cached row has changed, and no row of the store of which the cache has an older form.
-    /// While a commit is pending, each answer is another one.
+    /// If two answers are equal, then no cached row has changed between them. Nor has the store got a newer form of a cached
+    /// row. While a commit is pending, each answer is another one.
     package var commits: UInt64 {
         let count = commitCount.load(ordering: .acquiring)
         guard count & Self.unsteady != 0 else { return count }
         return unsteadyCommits.add(1, ordering: .relaxed).newValue | Self.unsteady
     }
+
+    /// The number of saves whose rows are here; a pending commit does not count.
+    package var publishedCommits: UInt64 { commitCount.load(ordering: .acquiring) & ~Self.unsteady }
 
     /// Publishes the number of saves.
     func noteCommits(_ state: borrowing State) {
@@ -132,9 +137,13 @@ package final class RowCache: Sendable {
     /// The cached row; if there is none that is the newest, begins a read that is to bring it, in the same step.
     package func rowOrAccess(_ key: Int64, root: Int) -> RowOrAccess {
         state.withLock { state in
-            guard let row = state.tables[root]?[key], !state.isBeingReplaced(key, root) else {
+            guard let row = state.tables[root]?[key] else {
                 state.misses &+= 1
                 return .access(state.beginAccess())
+            }
+            if state.isBeingReplaced(key, root) {
+                state.misses &+= 1
+                return .renewal(state.beginAccess())
             }
             state.hits &+= 1
             return .row(Row(shared: row))

@@ -58,7 +58,7 @@ package protocol RowStore: RowSource {
     ///
     /// - Parameters:
     ///   - changes: The changes to write.
-    ///   - willCommit: Called with the result right before the commit, which readers of the store may see before
+    ///   - willCommit: Called with the result right before the commit. Readers of the store may see the commit before
     ///     `didCommit` is called. An attempt that is made again calls it again. An engine whose readers wait until
     ///     `didCommit` has returned need not call it. Runs no user code.
     ///   - didCommit: Called once the transaction is durable; it enters keys and versions into the rows

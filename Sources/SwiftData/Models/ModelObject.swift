@@ -38,7 +38,7 @@ final class ModelObject: NSManagedObject {
     /// Whether it has surely had no model object yet; used inside the scope of the context.
     var hasHadNoModel: Bool { place == 0 && UnownedReferences.shared != nil }
 
-    /// Sets the model object of an object that ``hasHadNoModel``.
+    /// Sets the model object; it takes fewer steps if there was none before.
     func setFirstModel(_ model: AnyObject) {
         // A class with initial values may have set it meanwhile.
         guard place == 0, let runtime = UnownedReferences.shared else { return self.model = model }

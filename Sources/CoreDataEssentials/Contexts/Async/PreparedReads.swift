@@ -267,11 +267,14 @@ private final class LastingRead: Sendable {
     let read: RowCache.Access
     /// The commit count before the store was read.
     let commits: UInt64
+    /// The number of published commits at that time.
+    let publishedCommits: UInt64
 
     init(_ store: OpenStore) {
         self.store = store
         store.forgetRowsOverwrittenByOthers()
         read = store.cache.beginAccess()
+        publishedCommits = store.cache.publishedCommits
         commits = store.cache.commits
     }
 
@@ -357,7 +360,7 @@ struct ReadMemberships: Sendable {
     ///
     /// - Returns: `nil` if anything was saved since, as it is not recorded which memberships that has changed.
     fileprivate func renewed() -> (found: Memberships, commits: UInt64)? {
-        guard began.store.isOpen, began.store.cache.commits == began.commits else { return nil }
+        guard began.store.isOpen, began.store.cache.publishedCommits == began.publishedCommits else { return nil }
         return (found, began.commits)
     }
 }

@@ -79,8 +79,9 @@ struct FaultFilling {
         }
         guard !wanted.isEmpty else { return [] }
         return try context.holdingChain {
+            let stamp = context.stampBeforeRead(of: [store])
             let read = try readAhead(wanted.map(\.key), in: upward.root)
-            context.recordPrefetch(through: upward, count: wanted.count)
+            context.recordPrefetch(through: upward, at: stamp, count: wanted.count)
             var others: [Row] = []
             for object in wanted {
                 guard let row = try context.parentRow(of: object) else { continue }

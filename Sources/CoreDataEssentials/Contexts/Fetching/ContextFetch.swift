@@ -271,7 +271,8 @@ package struct ContextFetch {
 
     private func storedObjects(_ plan: FetchPlan) throws -> [NSManagedObject] {
         if context.upward != nil {
-            return context.uniqued(try askParent(plan) { try $0.snapshotsForChild() }, specification)
+            let stamp = context.stampBeforeRead(of: stores)
+            return context.uniqued(try askParent(plan) { try $0.snapshotsForChild() }, specification, readAt: stamp)
         }
         if stores.count == 1 { return try ask(stores[0], plan) }
         var all: [NSManagedObject] = []

@@ -193,9 +193,10 @@ struct MergedRows {
         var back: Set<RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in deleted {
-            if change.store.cache.knownRow(change.key, root: change.layout.rootNumber) != nil {
+            let cache = change.store.cache
+            if cache.row(change.key, root: change.layout.rootNumber) != nil {
                 back.insert(RowName(change))
-            } else if change.store.cache.hasLostRows,
+            } else if cache.hasLostRows || cache.knownRow(change.key, root: change.layout.rootNumber) != nil,
                 let object = ChildQuestion(change).object(in: context),
                 !object.flags.contains(.gone)
             {

@@ -395,9 +395,16 @@ final class SavePlan {
     ///
     /// An attempt that is made again calls it again.
     func willCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
+        didRefuse(store)
+        guard let index = underWay.firstIndex(where: { $0.store === store }) else { return }
+        underWay[index].commit = store.cache.begin(PendingCommit(of: changes, reread: result.reread))
+    }
+
+    /// Ends what ``willCommit(_:to:_:)`` has begun for an attempt that was not committed.
+    func didRefuse(_ store: OpenStore) {
         guard let index = underWay.firstIndex(where: { $0.store === store }) else { return }
         if let former = underWay[index].commit { store.cache.end(former) }
-        underWay[index].commit = store.cache.begin(PendingCommit(of: changes, reread: result.reread))
+        underWay[index].commit = nil
     }
 
     /// Applies the result of a commit: keys and versions go into the rows, rows into the cache, and IDs become

@@ -71,11 +71,14 @@ extension NSManagedObjectContext {
     /// The objects for a fetch result of the parent: known objects stay as they are, new ones become faults with their
     /// row.
     ///
-    /// Called inside the scopes of all contexts above, so the rows stay valid meanwhile.
-    final func uniqued(_ snapshots: [Snapshot], _ specification: FetchSpecification) -> [NSManagedObject] {
+    /// Called inside the scopes of all contexts above, so their answers stay valid meanwhile. Those of the stores may not:
+    /// so the stamp is from before the read.
+    final func uniqued(_ snapshots: [Snapshot], _ specification: FetchSpecification, readAt stamp: UInt64)
+        -> [NSManagedObject]
+    {
         guard let upward, let first = snapshots.first else { return [] }
         _ = store(at: first.storeIndex)
-        recordPrefetch(through: upward, count: snapshots.count)
+        recordPrefetch(through: upward, at: stamp, count: snapshots.count)
         var result: [NSManagedObject] = []
         result.reserveCapacity(snapshots.count)
         for snapshot in snapshots {
@@ -99,9 +102,14 @@ extension NSManagedObjectContext {
         return result
     }
 
+    /// The state of the tree before rows of some stores are read through the parent.
+    final func stampBeforeRead(of stores: [OpenStore]) -> UInt64 {
+        for store in stores { _ = self.store(at: Int32(store.index)) }
+        return upward?.stamp(pinnedVersion.seenStores) ?? 0
+    }
+
     /// Remembers the state of the tree in which faults were given their rows in advance.
-    final func recordPrefetch(through upward: ParentLink, count: Int) {
-        let stamp = upward.stamp(pinnedVersion.seenStores)
+    final func recordPrefetch(through upward: ParentLink, at stamp: UInt64, count: Int) {
         guard upward.prefetchStamp != stamp else { return }
         if upward.prefetchStamp != nil {
             // Rows of an earlier fetch may be outdated. They are dropped if that is cheap. Otherwise, all faults read

@@ -44,7 +44,8 @@ package final class ParentLink {
             sum &+= current.parent.downward.state
             link = current.parent.upward
         }
-        for store in stores { sum &+= store.cache.commits }
+        // The numbers are mixed, because they are not only growing ones: while a commit is pending, each is another one.
+        for store in stores { sum = sum &* 0x9E37_79B9_7F4A_7C15 &+ store.cache.commits }
         return sum
     }
 
