@@ -44,7 +44,8 @@ extension NSManagedObjectContext {
     /// from the store if the row cache and the parent cannot answer. The property reads nil, zero or empty, and the
     /// block throws `persistentStoreOperation` (134070). The text of the error names the object and the
     /// property, and `NSAffectedObjectsErrorKey` has the object. Nothing is lost, as for ``statementBudget``. A save and
-    /// the end of an event read what they need.
+    /// the end of an event read what they need. A row that others have changed since it was fetched is read again, because
+    /// no other fetch of the block could prevent that.
     ///
     /// ```swift
     /// context.raisesOnFault = true
