@@ -10,10 +10,11 @@ import Foundation
 enum MessageBridge {
     /// Ends the observation of a notification with its own end.
     private final class Delivery: @unchecked Sendable {
-        // @unchecked Sendable: both are set once, before the delivery is shared, and any thread may use them.
+        // @unchecked Sendable: all are set once, before the delivery is shared, and any thread may use them.
         private let center: NotificationCenter
         private var observer: (any NSObjectProtocol)?
         private var end: () -> Void = {}
+        private var body: @Sendable (Notification) -> Void = { _ in }
 
         init(_ center: NotificationCenter) { self.center = center }
 
@@ -24,15 +25,20 @@ enum MessageBridge {
             _ body: @escaping @Sendable (Notification) -> Void
         ) {
             self.end = end
+            self.body = body
             observer = center.addObserver(forName: name, object: subject, queue: nil, using: body)
         }
 
         deinit {
             end()
             guard let observer else { return }
-            // Foundation lets go of an observer under the lock of its centre, so the centre cannot be used here.
+            // Foundation lets go of an observer under the lock of its centre, so the centre cannot be used here. The program's
+            // objects that an observer holds may use it at their end, so they are held until the lock is free.
             nonisolated(unsafe) let last = observer
-            DispatchQueue.global().async { [center] in center.removeObserver(last) }
+            DispatchQueue.global().async { [center, body] in
+                center.removeObserver(last)
+                withExtendedLifetime(body) {}
+            }
         }
     }
 

@@ -227,6 +227,40 @@ struct MessageTests {
         expectEqual(saves.all, [context])
     }
 
+    // MARK: - The end of observers
+
+    /// Uses the notification centre at its end, as a coordinator does that removes its stores.
+    private final class LastUser: Sendable {
+        private let ends: Shared<Int>
+
+        init(_ ends: Shared<Int>) { self.ends = ends }
+
+        deinit {
+            NotificationCenter.default.post(name: Notification.Name("LastUser"), object: nil)
+            ends.update { $0 += 1 }
+        }
+    }
+
+    @Test func `an observer may hold the last reference to what uses the centre at its end`() async throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        let ends = Shared(0)
+        func observe() -> [NotificationCenter.ObservationToken] {
+            let (first, second) = (LastUser(ends), LastUser(ends))
+            return [
+                center.addObserver(of: context, for: Context.DidSaveObjectIDsAsyncMessage.self) { _ in
+                    withExtendedLifetime(first) {}
+                },
+                center.addObserver(of: context, for: .didSaveObjectIDs) { _ in withExtendedLifetime(second) {} },
+            ]
+        }
+        // Each time the observer is let go of by one of several threads.
+        for round in 1...20 {
+            for token in observe() { center.removeObserver(token) }
+            try await soon { ends.current == round * 2 }
+        }
+    }
+
     // MARK: - Contexts of private queues
 
     @Test(arguments: StoreKind.allCases)
