@@ -100,11 +100,12 @@ package final class ScheduleRun: Sendable {
         _ bodies: [@Sendable () -> Void]
     ) -> Outcome {
         let run = ScheduleRun(strategy, patience: patience)
-        Schedule.activate(run)
+        // Otherwise an adopted thread could end before there is another one, and the run with it.
         for body in bodies { run.spawn(on: nil, body) }
+        Schedule.activate(run)
         let watch = Thread { run.watch() }
         watch.start()
-        run.state.withLock { run.choose(&$0) }?.turn.signal()
+        run.state.withLock { $0.running == nil ? run.choose(&$0) : nil }?.turn.signal()
         run.end.wait()
         Schedule.activate(nil)
         return run.state.withLock { state in

@@ -61,7 +61,8 @@ struct Replies: Program {
         defer { NotificationCenter.default.removeObserver(observer) }
         // The file takes a moment to report a write, and the handler may write only now.
         for _ in 0..<300 {
-            if isReported, try stack.counts()["b"] == 2 { break }
+            // The last transaction is known only after that of the handler.
+            if try stack.counts()["b"] == 2, isReported { break }
             usleep(10_000)
         }
         let counts = try stack.counts()
