@@ -46,7 +46,7 @@ extension NSAtomicStore {
             _ = next.apply(adjusted, derives: false)
             result.replaceReread(filled)
             let (committed, published) = (next, result)
-            // Whoever reads waits for the lock, and so until the rows are published.
+            // A reader waits for the lock, and so until the rows are published.
             contents.withLock { contents in
                 didCommit(published)
                 contents = committed

@@ -53,7 +53,7 @@ package final class MemoryEngine: InMemoryRows {
         willCommit: (StoreSaveResult) -> Void,
         didCommit: (StoreSaveResult) -> Void
     ) throws -> [StoreConflict] {
-        // Whoever reads waits for the lock, and so until the rows are published.
+        // A reader waits for the lock, and so until the rows are published.
         try writing { Self.save(changes, in: &$0, didCommit: didCommit) }
     }
 

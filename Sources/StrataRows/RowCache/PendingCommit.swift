@@ -4,9 +4,9 @@ import StrataLocks
 ///
 ///     begins → the store commits → the cache gets the new rows, and the pending commit ends
 ///
-/// Right after the commit, whoever reads the store sees the new rows, but the cache still has the old ones. A program
-/// that has seen a new value must not get the old one from its next look-up. So the cache does not answer for rows of a
-/// commit that has begun and has not ended: whoever asks for them reads the store. With a write-ahead log no reader waits for
+/// Right after the commit, readers of the store see the new rows, but the cache still has the old ones. A program that
+/// has seen a new value must not get the old one from its next look-up. So the cache does not answer for rows of a
+/// commit that has begun and has not ended, and they are read from the store. With a write-ahead log no reader waits for
 /// the commit.
 ///
 /// One thread fills it. Then it belongs to one ``RowCache``, and the lock of that cache guards it.
@@ -36,7 +36,7 @@ package final class PendingCommit: @unchecked Sendable {
 
     /// Adds a row.
     ///
-    /// If a hierarchy has very many of them, then all of its rows count, so that nobody holds the lock of the cache for long.
+    /// If a hierarchy has very many of them, then all of its rows count, so that the lock of the cache is never held for long.
     package func add(_ key: Int64, root: Int) {
         if latest >= keys.count || keys[latest].root != root {
             guard !roots.contains(root) else { return }

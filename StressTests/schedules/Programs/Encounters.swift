@@ -44,6 +44,14 @@ extension NSPersistentStoreCoordinator {
         }
     }
 
+    /// Gives all boxes the count 1, by a batch that lists no rows.
+    fileprivate func updateAll() throws {
+        let update = NSBatchUpdateRequest(entityName: "Box")
+        update.propertiesToUpdate = ["count": 1]
+        let context = context()
+        try context.performAndWait { _ = try context.execute(update) }
+    }
+
     /// Gives a box the count 1.
     fileprivate func saveOne(_ id: NSManagedObjectID) throws {
         let context = context()
@@ -82,6 +90,15 @@ private struct OneBox {
         stack = try place.stack()
         id = try stack.fill(["a"])[0]
     }
+
+    /// Expects that a look-up shows nothing older than a count that was seen before.
+    func expectNothingOlder(than seen: Int) throws {
+        let known = try stack.knownCount(id)
+        place.expect(known >= seen, "a look-up shows \(known) after \(seen) was seen")
+    }
+
+    /// Expects that the count 1 is seen in the end.
+    func expectOne() throws { place.expect(try stack.knownCount(id) == 1, "the change is not seen in the end") }
 }
 
 /// Two threads read, and there is one connection: each of them gets it.
@@ -144,12 +161,7 @@ private struct BatchAndRead: Encounter {
     var bodies: [@Sendable () throws -> Void] {
         let (place, stack, id) = (box.place, box.stack, box.id)
         return [
-            {
-                let update = NSBatchUpdateRequest(entityName: "Box")
-                update.propertiesToUpdate = ["count": 1]
-                let context = stack.context()
-                try context.performAndWait { _ = try context.execute(update) }
-            },
+            { try stack.updateAll() },
             {
                 let stored = try stack.storedCount(in: stack.context())
                 let fetched = try stack.fetchedCounts().first ?? -1
@@ -160,9 +172,7 @@ private struct BatchAndRead: Encounter {
         ]
     }
 
-    func judge() throws {
-        box.place.expect(try box.stack.knownCount(box.id) == 1, "the batch is not seen in the end")
-    }
+    func judge() throws { try box.expectOne() }
 }
 
 /// Another program changes a row without a new version during a fetch: what the fetch has found by a value has that value.
@@ -269,7 +279,7 @@ private struct SaveAndPin: Encounter {
     init(_ place: Place) throws { box = try OneBox(place) }
 
     var bodies: [@Sendable () throws -> Void] {
-        let (place, stack, id) = (box.place, box.stack, box.id)
+        let (box, stack, id) = (box, box.stack, box.id)
         return [
             { try stack.saveOne(id) },
             {
@@ -278,13 +288,12 @@ private struct SaveAndPin: Encounter {
                     try pinned.setQueryGenerationFrom(.current)
                     return try pinned.existingObject(with: id).count
                 }
-                let known = try stack.knownCount(id)
-                place.expect(known >= stored, "a look-up shows \(known) after \(stored) was seen")
+                try box.expectNothingOlder(than: stored)
             },
         ]
     }
 
-    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the save is not seen in the end") }
+    func judge() throws { try box.expectOne() }
 }
 
 /// A save, and a fetch of dictionaries: a look-up shows nothing older.
@@ -294,18 +303,17 @@ private struct SaveAndDictionary: Encounter {
     init(_ place: Place) throws { box = try OneBox(place) }
 
     var bodies: [@Sendable () throws -> Void] {
-        let (place, stack, id) = (box.place, box.stack, box.id)
+        let (box, stack, id) = (box, box.stack, box.id)
         return [
             { try stack.saveOne(id) },
             {
                 let stored = try stack.storedCount(in: stack.context())
-                let known = try stack.knownCount(id)
-                place.expect(known >= stored, "a look-up shows \(known) after \(stored) was seen")
+                try box.expectNothingOlder(than: stored)
             },
         ]
     }
 
-    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the save is not seen in the end") }
+    func judge() throws { try box.expectOne() }
 }
 
 /// A save, and a fault that a fetch has given its row before: once a newer value was seen, the fault does not show that row.
@@ -336,7 +344,7 @@ private struct SaveAndFault: Encounter {
         ]
     }
 
-    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the save is not seen in the end") }
+    func judge() throws { try box.expectOne() }
 }
 
 /// A deletion, and a count: what is no longer counted is not found any more.
@@ -376,21 +384,15 @@ private struct BatchAndDictionary: Encounter {
     init(_ place: Place) throws { box = try OneBox(place) }
 
     var bodies: [@Sendable () throws -> Void] {
-        let (place, stack, id) = (box.place, box.stack, box.id)
+        let (box, stack) = (box, box.stack)
         return [
-            {
-                let update = NSBatchUpdateRequest(entityName: "Box")
-                update.propertiesToUpdate = ["count": 1]
-                let context = stack.context()
-                try context.performAndWait { _ = try context.execute(update) }
-            },
+            { try stack.updateAll() },
             {
                 let stored = try stack.storedCount(in: stack.context())
-                let known = try stack.knownCount(id)
-                place.expect(known >= stored, "a look-up shows \(known) after \(stored) was seen")
+                try box.expectNothingOlder(than: stored)
             },
         ]
     }
 
-    func judge() throws { box.place.expect(try box.stack.knownCount(box.id) == 1, "the batch is not seen in the end") }
+    func judge() throws { try box.expectOne() }
 }

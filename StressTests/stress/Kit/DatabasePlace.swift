@@ -139,7 +139,7 @@ enum DatabasePlace {
         #if canImport(CoreDataPostgreSQL)
         let target = try ConnectionTarget(url(for: file))
         let connection = try Connection.open(target, timeout: 30)
-        // A proxy that refuses COMMITs knows a transaction that nobody would make again by a BEGIN without a setting.
+        // The proxy of the portable lane refuses some COMMITs, but none of a transaction that begins with a plain BEGIN.
         try connection.command("BEGIN; SET LOCAL search_path TO \(target.quotedSchema); \(sql)")
         return Transaction(connection)
         #else

@@ -13,7 +13,7 @@ import StrataRows
 /// - The results contain everything that this context had saved by then: a read that began before such a save is
 ///   repeated.
 /// - Rows have the newest values that saves on this coordinator gave them, and rows that such a save removed are left
-///   out. A save that has not returned by then counts or does not.
+///   out. A save that has not returned by then may or may not count.
 final class BackgroundFetch<Element>: @unchecked Sendable {
     // @unchecked Sendable: `reads`, `overtakenReads` and `saves` are used inside the context's scope only, the
     // specification is a copy that never changes, and the rest is constant or behind a mutex.

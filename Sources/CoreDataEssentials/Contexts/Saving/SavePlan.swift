@@ -391,7 +391,7 @@ final class SavePlan {
 
     // MARK: - Around the commit
 
-    /// Lets whoever asks for rows that the save replaces read the store, from now on until they are published.
+    /// Makes reads of the rows that the save replaces go to the store, from now on until the rows are published.
     ///
     /// An attempt that is made again calls it again.
     func willCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
