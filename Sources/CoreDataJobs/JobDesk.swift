@@ -15,6 +15,8 @@ struct JobClaim: Sendable {
     let isCancelRequested: Bool
     /// When the job was due.
     let runAt: Date
+    /// A time before its lease began.
+    var leasedAfter: ContinuousClock.Instant
     /// When the worker has taken it.
     let start = ContinuousClock.now
 }
@@ -153,6 +155,7 @@ struct JobDesk: Sendable {
             look.sortDescriptors = QueuedJob.inOrder
             look.fetchLimit = 1
             if looksFirst, isFile || end != nil, try context.fetch(look).isEmpty { return [] }
+            let leasedAfter = ContinuousClock.now
             let taken = try context.claim(
                 jobs.request,
                 as: worker,
@@ -175,7 +178,8 @@ struct JobDesk: Sendable {
                     key: job.key,
                     keyLimit: job.keyLimit,
                     isCancelRequested: job.isCancelRequested,
-                    runAt: job.runAt
+                    runAt: job.runAt,
+                    leasedAfter: leasedAfter
                 )
             }
         }

@@ -45,6 +45,8 @@ extension JobWorker {
     /// - Returns: Whether it has; otherwise nothing was saved.
     private func haveDone(_ claims: [JobClaim]) async -> Bool {
         guard let handler = state.withLock({ $0.groupHandlers[claims[0].name] }) else { return false }
+        // The run of each job by itself finds out whether the worker still has it.
+        guard !claims.contains(where: mayHaveLost) else { return false }
         let clock = settings.clock
         let context = desk.newContext()
         do {

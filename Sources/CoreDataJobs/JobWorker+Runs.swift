@@ -91,6 +91,7 @@ extension JobWorker {
         }
         do {
             guard try await desk.enterKey(claim, at: clock.now) else { return }
+            guard try await stillHas(claim) else { return await conclude(claim, .lost) }
         } catch {
             return reportStore(error)
         }
@@ -114,6 +115,18 @@ extension JobWorker {
             await effects.rollBack()
             await settle(claim, after: error)
         }
+    }
+
+    /// Whether so much of a lease is over that another worker may have the job.
+    ///
+    /// The process may have stood still since the claim. Heartbeats renew a lease earlier than this.
+    func mayHaveLost(_ claim: JobClaim) -> Bool { ContinuousClock.now - claim.leasedAfter >= settings.lease / 2 }
+
+    /// Whether the worker still has a job, right before its handler begins.
+    private func stillHas(_ claim: JobClaim) async throws -> Bool {
+        guard mayHaveLost(claim) else { return true }
+        // This worker may have claimed the job again, as another attempt.
+        return try await desk.renew([claim.id]).contains(claim.id) && endOfRun(claim) != .lost
     }
 
     /// Counts and reports the end of a run, and lets the next job of its key in.

@@ -190,6 +190,79 @@ struct JobLifeTests {
         try expectEqual(jobs.notes(), ["a"])
     }
 
+    /// Claims of a worker whose process has stood still since then, until their leases were over.
+    private func oldClaims(_ worker: JobWorker, _ count: Int, _ jobs: JobStack) async throws -> [JobClaim] {
+        var claims = try await worker.desk.take(count, of: "default", at: jobs.clock.now)
+        try require(claims.count == count)
+        for index in claims.indices { claims[index].leasedAfter -= .seconds(60) }
+        try jobs.endLeases()
+        return claims
+    }
+
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `a worker that stood still does not begin a job that another has or had`(
+        _ kind: StoreKind,
+        _ isDone: Bool
+    ) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (slow, other, runs) = (jobs.worker("slow"), jobs.worker("other"), Shared(0))
+        let (begun, go) = (Steps(), Steps())
+        slow.handle(Write.self) { _ in runs.update { $0 += 1 } }
+        other.handle(Write.self) { run in
+            begun.pass()
+            await go.wait()
+            try await run.perform { context in Note(context: context).text = run.job.text }
+        }
+        let claims = try await oldClaims(slow, 1, jobs)
+        let draining = Task { try await other.drain() }
+        await begun.wait()
+        if isDone {
+            go.pass()
+            _ = try await draining.value
+        }
+        await slow.begin(claims)
+        await slow.awaitRuns(until: .distantFuture)
+        expectEqual(runs.current, 0)
+        expectEqual(slow.counts.lost, 1)
+        go.pass()
+        try await expectEqual(draining.value.done, 1)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.attempt)" }, ["done 2"])
+        try expectEqual(jobs.notes(), ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a worker that stood still renews the lease of a job that nobody else has, before it begins`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let worker = jobs.worker("slow")
+        worker.handle(Write.self) { run in
+            try expectEqual(jobs.jobs(Self.hasLongLease), ["true"])
+            try await run.perform { context in Note(context: context).text = run.job.text }
+        }
+        try await worker.begin(oldClaims(worker, 1, jobs))
+        await worker.awaitRuns(until: .distantFuture)
+        expectEqual(worker.counts.done, 1)
+        try expectEqual(jobs.notes(), ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a worker that stood still does only those jobs of a group that it still has`(_ kind: StoreKind) async throws {
+        let jobs = try JobStack(kind)
+        for text in ["a", "b"] { try jobs.enqueue(Write(text: text)) }
+        let (slow, calls) = (jobs.worker("slow"), Shared<[[String]]>([]))
+        slow.handle(Write.self, together: 2) { group in calls.update { $0.append(group.jobs.map(\.text)) } }
+        let claims = try await oldClaims(slow, 2, jobs)
+        try await expectEqual(jobs.worker("other").desk.rescue(1, of: "default", at: jobs.clock.now).count, 1)
+        await slow.begin(claims)
+        await slow.awaitRuns(until: .distantFuture)
+        expectEqual(calls.current, [["b"]])
+        expectEqual(slow.counts.lost, 1)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.claimedBy ?? "-")" }, ["running other", "done -"])
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `a running job without a lease is taken by a worker`(_ kind: StoreKind) async throws {
         let jobs = try JobStack(kind)

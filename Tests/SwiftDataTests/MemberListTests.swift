@@ -32,8 +32,7 @@ struct MemberListTests {
             let new = (0..<100).map { Parcel("", code: count + 2 + $0) }
             return processorTime { for parcel in new { box.contents?.append(parcel) } }
         }
-        let (few, many) = (try time(50), try time(5_000))
-        expect(many < few * 12, "\(many) for many, \(few) for few")
+        try expectGrowth(below: 12, from: { try time(50) }, to: { try time(5_000) })
     }
 
     @Test func `an append without a context takes little more with many members than with few`() {
@@ -44,8 +43,7 @@ struct MemberListTests {
             return processorTime { for parcel in new { box.contents?.append(parcel) } }
         }
         // Each append copies the pointers, so that a few members more make no difference, and very many do.
-        let (few, many) = (time(200), time(5_000))
-        expect(many < few * 12, "\(many) for many, \(few) for few")
+        expectGrowth(below: 12, from: { time(200) }, to: { time(5_000) })
     }
 
     @Test(arguments: Place.allCases)

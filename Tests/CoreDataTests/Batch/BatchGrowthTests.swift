@@ -20,25 +20,22 @@ struct BatchGrowthTests {
         NSBatchInsertRequest(entityName: "Photo", objects: numbers.map { ["title": "\($0)", "venue": venue] })
     }
 
-    /// How many times as long the work takes with eight times as many members, in the best of some runs.
-    private func growth(_ work: (Int) throws -> Duration) throws -> Double {
-        let small = try (0..<3).map { _ in try work(500) }.min() ?? .zero
-        let large = try (0..<2).map { _ in try work(4000) }.min() ?? .zero
-        return large / small
+    /// Expects that the work takes no more than three times as long as its growth explains, with eight times as many members.
+    private func expectGrowth(_ work: (Int) throws -> Duration) rethrows {
+        try TestSupport.expectGrowth(below: 24, from: { try work(500) }, to: { try work(4000) })
     }
 
     @Test
     func `an insert of members takes time that grows with their number`() throws {
-        let ratio = try growth { count in
+        try expectGrowth { count in
             let stack = try Stack(.memory)
             return try processorTime { _ = try venue(with: count, stack) }
         }
-        expect(ratio < 24, "8 times as many members took \(ratio) times as long")
     }
 
     @Test
     func `an update that moves members takes time that grows with their number`() throws {
-        let ratio = try growth { count in
+        try expectGrowth { count in
             let stack = try Stack(.memory)
             _ = try venue(with: count, stack)
             let other = try stack.store(Venue.self) { venue, _ in venue.name = "other" }
@@ -46,16 +43,14 @@ struct BatchGrowthTests {
             request.propertiesToUpdate = ["venue": other]
             return try processorTime { try stack.execute(request) }
         }
-        expect(ratio < 24, "8 times as many members took \(ratio) times as long")
     }
 
     @Test
     func `a delete of members takes time that grows with their number`() throws {
-        let ratio = try growth { count in
+        try expectGrowth { count in
             let stack = try Stack(.memory)
             _ = try venue(with: count, stack)
             return try processorTime { try stack.execute(NSBatchDeleteRequest("Photo", "title != '0'")) }
         }
-        expect(ratio < 24, "8 times as many members took \(ratio) times as long")
     }
 }

@@ -133,8 +133,7 @@ struct ToManyStateCostTests {
                 return try processorTime { for _ in 0..<50 { try add(20) } }
             }
         }
-        let (few, many) = (try time(upon: 100), try time(upon: 20_000))
-        expect(many < few * 2, "\(few), \(many)")
+        try expectGrowth(below: 2, from: { try time(upon: 100) }, to: { try time(upon: 20_000) })
     }
 
     private func time(adding count: Int) throws -> Duration {

@@ -272,7 +272,6 @@ struct UnreadMemberTests {
             try scene.append("first")
             return try processorTime { for number in 0..<100 { try scene.append("\(number)") } }
         }
-        let (few, many) = (try time(beside: 10), try time(beside: 5_000))
-        expect(many < few * 2, "\(few), \(many)")
+        try expectGrowth(below: 2, from: { try time(beside: 10) }, to: { try time(beside: 5_000) })
     }
 }

@@ -28,9 +28,8 @@ struct TreeOrderTests {
             }
         }
         _ = try save(100)
-        let (small, large) = (try save(2_000), try save(16_000))
         // Eight times as many; the square would be sixty-four times.
-        expect(large < small * 30, "\(small), \(large)")
+        try expectGrowth(below: 30, from: { try save(2_000) }, to: { try save(16_000) })
     }
 
     @Test(arguments: StoreKind.allCases)
