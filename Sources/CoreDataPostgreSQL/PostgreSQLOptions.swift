@@ -33,6 +33,21 @@ public let NSPostgreSQLReplicaWaitOption = "NSPostgreSQLReplicaWait"
 /// ```
 public let NSPostgreSQLForeignKeysOption = "NSPostgreSQLForeignKeys"
 
+/// Option: a Boolean that lets a new store give its objects keys that lie far apart.
+///
+/// Some engines that speak PostgreSQL's protocol split tables by ranges of keys, and keep the parts on several machines. Keys are usually consecutive,
+/// so that all new rows go to the machine with the last part. Scattered keys spread them over all machines: a process draws 1,000 keys at a time, which
+/// are consecutive, and each such block lies elsewhere. On one machine consecutive keys are faster, because an index then grows at its end only.
+///
+/// The option counts when the store is made, and holds for all programs from then on, also after migrations, backups and new names. An existing store
+/// keeps the order of its keys, whatever the option says. An entity has 2^30 blocks, about 10^12 keys, before its keys continue in another area of as many.
+/// The default is `false`.
+///
+/// ```swift
+/// description.setOption(true as NSNumber, forKey: NSPostgreSQLScatteredKeysOption)
+/// ```
+public let NSPostgreSQLScatteredKeysOption = "NSPostgreSQLScatteredKeys"
+
 /// Option: the number of versions that contexts of the store's coordinator may be pinned to at a time, from 1 to 1024.
 ///
 /// Default 16. Each version keeps a connection beside those of the pool, and makes the server keep old rows. Pinning a

@@ -43,6 +43,12 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     /// foreign keys.
     package static func addForeignKeys() { foreignKeys.store(true, ordering: .relaxed) }
 
+    private static let scatteredKeys = AtomicCell(false)
+    private static var scattersKeys: Bool { scatteredKeys.load(ordering: .relaxed) }
+
+    /// Scatters the keys of all new stores whose options do not forbid that, for tests that are written for consecutive keys.
+    package static func scatterKeys() { scatteredKeys.store(true, ordering: .relaxed) }
+
     static func database(_ url: URL) -> URL { translation.withLock { $0 }?(url) ?? url }
 
     package override func loadMetadata() throws {
@@ -71,6 +77,8 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             tracksHistory: StoreOption.tracksHistory(options),
             addsForeignKeys: options[NSPostgreSQLForeignKeysOption].map { StoreOption.flag($0) }
                 ?? Self.addsForeignKeys,
+            keyOrder: options[NSPostgreSQLScatteredKeysOption].map { StoreOption.flag($0) } ?? Self.scattersKeys
+                ? .scattered : .consecutive,
             timeout: StoreOption.timeout(options),
             maximumConnections: size ?? 8,
             serverConnections: serverSize,
@@ -284,6 +292,10 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 }
 
 extension PostgreSQLReplacement: StoreReplacement {
+    package var options: [AnyHashable: Any] {
+        get throws { [NSPostgreSQLScatteredKeysOption: try keyOrder == .scattered] }
+    }
+
     package func finish(_ model: NSManagedObjectModel, configuration: String?) throws {
         try model.tryFreeze()
         try finish(
@@ -294,6 +306,10 @@ extension PostgreSQLReplacement: StoreReplacement {
 }
 
 extension PortableReplacement: StoreReplacement {
+    package var options: [AnyHashable: Any] {
+        get throws { [NSPostgreSQLScatteredKeysOption: try keyOrder == .scattered] }
+    }
+
     package func finish(_ model: NSManagedObjectModel, configuration: String?) throws {
         try model.tryFreeze()
         try finish(

@@ -217,7 +217,7 @@ extension OpenPostgreSQLStore {
         if try StoreMetadata.hasTable(connection) {
             try HandMadeStore(mapping, on: connection, place: target.place).require()
         } else {
-            wasMade = try makeTables(of: mapping, at: target, on: connection)
+            wasMade = try makeTables(of: mapping, request.keyOrder, at: target, on: connection)
         }
         let metadata = StoreMetadata(newFor: request, mapping)
         try connection.query(
@@ -237,12 +237,14 @@ extension OpenPostgreSQLStore {
     /// Makes the tables in the transaction that is open.
     ///
     /// - Returns: Whether the schema was made as well.
-    private static func makeTables(of mapping: SQLMapping, at target: ConnectionTarget, on connection: Connection)
-        throws
-        -> Bool
-    {
+    private static func makeTables(
+        of mapping: SQLMapping,
+        _ order: KeyOrder,
+        at target: ConnectionTarget,
+        on connection: Connection
+    ) throws -> Bool {
         let isNew = try makeSchema(at: target, on: connection)
-        try PostgreSQLSchema(mapping).create(on: connection)
+        try PostgreSQLSchema(mapping, keys: order).create(on: connection)
         return isNew
     }
 

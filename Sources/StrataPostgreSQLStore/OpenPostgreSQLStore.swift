@@ -20,6 +20,8 @@ package struct PostgreSQLStoreRequest: Sendable {
     package let tracksHistory: Bool
     /// Whether the store gets foreign keys.
     package let addsForeignKeys: Bool
+    /// The order of the keys of a store that has to be made.
+    package let keyOrder: KeyOrder
     /// How many seconds a user of the store waits for others, or for the server.
     package let timeout: Double
     /// The most connections in use at a time, without those of versions that are held.
@@ -46,6 +48,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         isReadOnly: Bool,
         tracksHistory: Bool,
         addsForeignKeys: Bool = false,
+        keyOrder: KeyOrder = .consecutive,
         timeout: Double,
         maximumConnections: Int,
         serverConnections: Int? = nil,
@@ -62,6 +65,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         self.isReadOnly = isReadOnly
         self.tracksHistory = tracksHistory
         self.addsForeignKeys = addsForeignKeys
+        self.keyOrder = keyOrder
         self.timeout = timeout
         self.maximumConnections = maximumConnections
         self.serverConnections = serverConnections

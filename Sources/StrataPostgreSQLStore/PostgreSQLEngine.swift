@@ -225,6 +225,18 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         }
     }
 
+    package func reserveKeys(upTo highest: [Int: Int64]) throws -> Set<Int> {
+        let database = try openDatabase()
+        return try PostgreSQLBoundary.run(.saving, at: place) {
+            try database.pool.withConnection { connection in
+                try requireNotRetired()
+                let roots = try highest.keys.filter { try database.keys.last(root: $0, connection) == 0 }
+                try database.keys.advance(past: highest.filter { roots.contains($0.key) }, on: connection)
+                return Set(roots)
+            }
+        }
+    }
+
     package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] {
         let database = try openDatabase()
         return try PostgreSQLBoundary.run(.reading, at: place) {
@@ -248,7 +260,7 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         defer { followHistory(of: database) }
         if let kept = changes.keptKeys {
             try PostgreSQLBoundary.run(.saving, at: place) {
-                try database.pool.withConnection { try database.keys.advance(past: kept, of: changes.inserted, on: $0) }
+                try database.pool.withConnection { try database.keys.advance(past: kept, on: $0) }
             }
         }
         var write = StoreWrite(of: RepeatableSave(changes), by: self, to: database)

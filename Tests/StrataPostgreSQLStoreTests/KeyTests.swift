@@ -79,7 +79,7 @@ struct KeyTests {
         expectEqual(KeyTimeline.key(33_001, 1), 33_001)
         expectEqual(KeyTimeline.key(33_001, 2), (1 << 40) + 33_001)
         expectEqual(KeyTimeline.key(1, 3), (2 << 40) + 1)
-        for timeline: Int64 in [1, 2, 3, 1 << 22] { expectEqual(KeyTimeline.number(KeyTimeline.key(7, timeline)), 7) }
+        expectEqual(KeyTimeline.key(7, 1 << 22) % (1 << 40), 7)
     }
 
     @Test func `a server that takes the place of another is asked for new keys`() throws {

@@ -10,6 +10,8 @@ import TestSupport
 /// A portable store of cities whose model changes, and the whole of its contents as text.
 struct PortableCities {
     let url: URL
+    /// Whether a new store has scattered keys.
+    var isScattered = false
 
     // MARK: - The model
 
@@ -96,7 +98,8 @@ struct PortableCities {
             type: .postgreSQL,
             configuration: nil,
             at: url,
-            options: [NSPersistentHistoryTrackingKey: true].merging(options) { $1 }
+            options: [NSPersistentHistoryTrackingKey: true, NSPostgreSQLScatteredKeysOption: isScattered]
+                .merging(options) { $1 }
         )
         return coordinator
     }

@@ -94,6 +94,9 @@ package protocol StoreReplacement: AnyObject {
     /// The place where it is made; there is no store yet.
     var url: URL { get }
 
+    /// Options with which it is made, so that it has what the other store has beside its model.
+    var options: [AnyHashable: Any] { get throws }
+
     /// Copies the rows of the other store.
     func copyRows() throws
 

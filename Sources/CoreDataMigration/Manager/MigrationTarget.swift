@@ -91,7 +91,7 @@ struct MigrationTarget {
                 configuration: configuration,
                 type: type,
                 at: working,
-                options: options,
+                options: options.merging(replacement?.options ?? [:]) { $1 },
                 context: context,
                 name: "migration"
             )
@@ -168,13 +168,7 @@ struct MigrationTarget {
     func reserve(_ highest: [Int: Int64]) throws -> Set<Int> {
         guard !isAddition, stack.store.custom == nil else { return [] }
         let wanted = highest.filter { $0.value > 0 && $0.value < 1 << 53 }
-        guard !wanted.isEmpty else { return [] }
-        let ranges = try stack.store.rows.reserveKeys(wanted.mapValues { Int($0) })
-        return Set(
-            ranges.filter { root, ranges in
-                ranges.count == 1 && ranges[0].lowerBound == 1 && ranges[0].upperBound > (wanted[root] ?? .max)
-            }.keys
-        )
+        return wanted.isEmpty ? [] : try stack.store.rows.reserveKeys(upTo: wanted)
     }
 
     // MARK: - Ending

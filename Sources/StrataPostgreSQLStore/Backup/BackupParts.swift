@@ -1,4 +1,5 @@
 import Foundation
+import StrataSQL
 
 // A backup is a file of lines. The first line is the title, and the second is a `BackupHead` as JSON. Then each table has a
 // `BackupTable` as JSON, its rows in the text form of COPY, and a line with a backslash and a full stop. The last line is
@@ -14,6 +15,8 @@ package struct BackupHead: Codable, Sendable {
     struct Keys: Codable {
         let last: Int64
         let isCalled: Bool
+        /// The greatest value, which shows the order of the keys; `nil` in backups that were made before there were two.
+        var greatest: Int64?
     }
 
     /// The form of the bookkeeping tables.
@@ -33,6 +36,12 @@ package struct BackupHead: Codable, Sendable {
     ///
     /// - Throws: `fileReadCorruptFile` (259) if they cannot be read.
     package func metadataDictionary() throws -> [String: Any] { try storeMetadata().dictionary }
+
+    /// The order of the keys in the store.
+    func keyOrder(_ mapping: SQLMapping) -> KeyOrder {
+        let sequence = mapping.tables.first.map(PostgreSQLSchema.sequence)
+        return sequence.flatMap { sequences[$0.raw]?.greatest }.map(KeyOrder.init(greatest:)) ?? .consecutive
+    }
 
     func storeMetadata() throws -> StoreMetadata {
         guard let values = StoreMetadata.values(in: metadata), !uuid.isEmpty else {

@@ -381,16 +381,17 @@ final class PostgreSQLMigration: MigrationDriver {
         var final: [(from: SQLName, to: SQLName)] = []
         // The temporary names of the sequences that stay.
         var current: [SQLName: SQLName] = [:]
+        let order = try KeyOrder.found(in: source, connection)
         for table in layout.tables {
             let name = PostgreSQLSchema.sequence(table.destination)
             guard let old = table.source.map(PostgreSQLSchema.sequence) else {
-                final.append((try newSequence(from: 1), name))
+                final.append((try newSequence(order, from: 1), name))
                 continue
             }
             if let other = current[old] {
                 // A second table gets rows of the same old hierarchy.
                 let last = try connection.query("SELECT last_value FROM \(other)").firstInt64 ?? 1
-                final.append((try newSequence(from: last + Int64(PostgreSQLSchema.keyBlock)), name))
+                final.append((try newSequence(order, from: last + Int64(PostgreSQLSchema.keyBlock)), name))
             } else if old == name {
                 current[old] = old
             } else {
@@ -407,11 +408,9 @@ final class PostgreSQLMigration: MigrationDriver {
         for (from, to) in final { try connection.command("ALTER SEQUENCE \(from) RENAME TO \(to)") }
     }
 
-    private func newSequence(from start: Int64) throws -> SQLName {
+    private func newSequence(_ order: KeyOrder, from start: Int64) throws -> SQLName {
         let name = temporaryName()
-        try connection.command(
-            "CREATE SEQUENCE \(name) INCREMENT BY \(PostgreSQLSchema.keyBlock) START WITH \(start)"
-        )
+        try connection.command(PostgreSQLSchema.createSequence(name, order, from: start))
         return name
     }
 }

@@ -130,6 +130,13 @@ package final class PostgreSQLReplacement {
         }
     }
 
+    /// The order of the keys in the old store.
+    package var keyOrder: KeyOrder {
+        get throws {
+            try PostgreSQLBoundary.run(.migrating, at: target.place) { try KeyOrder.found(in: source, connection) }
+        }
+    }
+
     private var oldNames: [SQLName] { Self.names(source) }
 
     private var oldTables: String { oldNames.map(\.description).joined(separator: ", ") }
@@ -145,12 +152,13 @@ package final class PostgreSQLReplacement {
         try PostgreSQLBoundary.run(.migrating, at: target.place) {
             let pool = OpenPostgreSQLStore.pool(working, size: 1, timeout: timeout)
             defer { pool.close() }
+            let order = try keyOrder
             try pool.withConnection { connection in
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)
                 try connection.command(
                     "BEGIN; \(PostgreSQLEngine.workSetting); CREATE SCHEMA \(working.quotedSchema)"
                 )
-                try PostgreSQLSchema(source).create(on: connection)
+                try PostgreSQLSchema(source, keys: order).create(on: connection)
                 for (table, columns) in PostgreSQLSchema.contents(source) {
                     try copy(table, columns: columns, to: connection)
                 }

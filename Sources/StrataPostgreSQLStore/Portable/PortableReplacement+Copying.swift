@@ -11,9 +11,10 @@ extension PortableReplacement {
             connection.patience = max(timeout, PostgreSQLEngine.workPatience)
             let pool = OpenPostgreSQLStore.pool(working, size: 1, timeout: timeout)
             defer { pool.close() }
+            let order = try keyOrder
             try pool.withConnection { connection in
                 let statements = ["CREATE SCHEMA IF NOT EXISTS \(working.quotedSchema)", PortableTables.leases]
-                for statement in statements + PortableTables.statements(PostgreSQLSchema(source)) {
+                for statement in statements + PortableTables.statements(PostgreSQLSchema(source, keys: order)) {
                     try PortableStep.creation(statement, on: connection)
                 }
             }

@@ -36,7 +36,7 @@ extension PortableReplacement {
         let sequences = Dictionary(
             zip(mapping.tables, made.tables).map { ($0.name, "\(place)\(PostgreSQLSchema.sequence($1))") }
         ) { first, _ in first }
-        try tables.create { sequences[$0.name] }
+        try tables.create(keyOrder) { sequences[$0.name] }
         for (table, from) in zip(mapping.tables, made.tables) {
             let columns = [naming.key, naming.entity, naming.version] + table.columns.map(\.name)
             try copy(from.name, key: naming.key, columns, into: table.name.description, from: place)

@@ -118,6 +118,15 @@ package final class PortableReplacement {
         }
     }
 
+    /// The order of the keys in the old store.
+    package var keyOrder: KeyOrder {
+        get throws {
+            try PostgreSQLBoundary.run(.migrating, at: target.place) {
+                try PortableStep.repeating { try KeyOrder.found(in: source, connection) }
+            }
+        }
+    }
+
     /// The URL of the schema for the new store of a migration with a number.
     static func url(beside old: URL, _ target: ConnectionTarget, _ number: Int) throws -> URL {
         try PostgreSQLReplacement.beside(old, target, prefix: "strata_new_\(number)_")

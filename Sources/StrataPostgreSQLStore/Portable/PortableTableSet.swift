@@ -54,9 +54,11 @@ struct PortableTableSet {
 
     /// Makes the tables and their sequences, unless they are there.
     ///
-    /// - Parameter former: The sequence, in SQL, that has given out the keys of a table so far; `nil` if it has no rows yet.
+    /// - Parameters:
+    ///   - order: The order of the keys.
+    ///   - former: The sequence, in SQL, that has given out the keys of a table so far; `nil` if it has no rows yet.
     /// - Throws: ``ShapeLease/Lost``, ``PostgreSQLError``.
-    func create(continuing former: (SQLTable) -> String?) throws {
+    func create(_ order: KeyOrder, continuing former: (SQLTable) -> String?) throws {
         let taken = PostgreSQLSchema.takenNames(mapping)
         for table in mapping.tables {
             var start: Int64 = 1
@@ -65,9 +67,8 @@ struct PortableTableSet {
                 let last = try PortableStep.repeating { try connection.query("SELECT last_value FROM \(former)") }
                 start = (last.firstInt64 ?? 1) + Int64(PostgreSQLSchema.keyBlock)
             }
-            try make(
-                "CREATE SEQUENCE IF NOT EXISTS \(PostgreSQLSchema.sequence(table)) INCREMENT BY \(PostgreSQLSchema.keyBlock) START WITH \(start)"
-            )
+            let sequence = PostgreSQLSchema.createSequence(PostgreSQLSchema.sequence(table), order, from: start)
+            try make(PortableTables.repeatable(sequence))
             try make(PortableTables.repeatable(PostgreSQLSchema.create(table, as: table.name, besides: taken)))
         }
         for join in mapping.joinTables {

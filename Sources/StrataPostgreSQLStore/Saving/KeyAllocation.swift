@@ -18,9 +18,6 @@ enum KeyTimeline {
     static func first(_ timeline: Int64) -> Int64 { (max(timeline - 1, 0) % (1 << 22)) << numberBits }
 
     static func key(_ number: Int64, _ timeline: Int64) -> Int64 { first(timeline) + number }
-
-    /// The number of the sequence from which a key was made.
-    static func number(_ key: Int64) -> Int64 { key % (1 << numberBits) }
 }
 
 /// Hands out primary keys, from blocks that are drawn from the sequences of the database.
@@ -56,6 +53,9 @@ final class KeyAllocation: Sendable {
         /// Programs that insert much need few round trips, and other programs waste few keys.
         var nextBlocks: Int64 = 1
     }
+
+    /// A block of keys, and the number of the sequence that it was made from.
+    private typealias Block = (number: Int64, keys: Range<Int64>)
 
     /// The most blocks that are drawn when fewer would suffice.
     private static let mostBlocks: Int64 = 32
@@ -102,11 +102,11 @@ final class KeyAllocation: Sendable {
             let size = Int64(PostgreSQLSchema.keyBlock)
             let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root, run))
             let isDrawn = !FaultGuard.keyBlocks.isOff
-            let drawn = isDrawn ? try draw(blocks, of: table, on: connection) : [1..<(1 + blocks * size)]
+            let drawn: [Block] = isDrawn ? try draw(blocks, of: table, on: connection) : [(1, 1..<(1 + blocks * size))]
             guard let last = drawn.last else { break }
-            outdatePlansIfGrown(to: last.lowerBound, root: root)
+            outdatePlansIfGrown(to: last.number, root: root)
             withStocks(run) { stocks in
-                for block in drawn { stocks[root, default: Stock()].ranges.join(block) }
+                for block in drawn { stocks[root, default: Stock()].ranges.join(block.keys) }
             }
             let (more, still) = removeKeys(missing, root: root, from: run)
             for range in more { taken.join(range) }
@@ -119,7 +119,7 @@ final class KeyAllocation: Sendable {
     ///
     /// A sequence that was altered, or set back by an incomplete restore, gives keys that lie in blocks of others. So
     /// the same statement asks for the increment of the sequence, and whether there are rows with these keys.
-    private func draw(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Range<Int64>] {
+    private func draw(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Block] {
         if form == .shardedBySchema { return try drawApart(blocks, of: table, on: connection) }
         if form == .portable {
             // Nothing that others have done since belongs to a transaction, unless one is open.
@@ -131,9 +131,10 @@ final class KeyAllocation: Sendable {
         let key = mapping.dialect.naming.key
         let sequence = PostgreSQLSchema.sequence(table)
         let sql = """
-            SELECT n.key, (pg_catalog.pg_sequence_parameters($1::text::regclass)).increment,
+            SELECT n.key, p.increment, p.maximum_value,
             (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key + $3 ORDER BY t.\(key) LIMIT 1)
             FROM (SELECT pg_catalog.nextval($1::text::regclass) AS key FROM pg_catalog.generate_series(1, $2) OFFSET 0) AS n
+            CROSS JOIN pg_catalog.pg_sequence_parameters($1::text::regclass) AS p
             """
         let timeline = connection.timeline ?? 1
         let values: [PostgreSQLValue] = [
@@ -146,27 +147,38 @@ final class KeyAllocation: Sendable {
             ? try connection.query(sql, values)
             : try connection.answer(try connection.post(sql, values, isKept: false))
         return try drawn.rows.map { row in
-            try block(row.int64(0), increment: row.int64(1), taken: row.optionalInt64(2), of: table, timeline)
+            let order = KeyOrder(greatest: row.int64(2))
+            // The statement has looked for rows with consecutive keys.
+            let taken =
+                order == .consecutive
+                ? row.optionalInt64(3) : try firstKey(from: order.block(row.int64(0), timeline).lowerBound, table, connection)
+            return try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
         }
     }
 
-    /// Draws blocks, and asks for rows with their keys in another statement: the sequence and the table may be on two nodes.
-    private func drawApart(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Range<Int64>] {
+    /// The first key from `first` on that a row has; `nil` if there is none.
+    private func firstKey(from first: Int64, _ table: SQLTable, _ connection: Connection) throws -> Int64? {
         let key = mapping.dialect.naming.key
+        return try connection.query(
+            "SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= $1 ORDER BY t.\(key) LIMIT 1",
+            [.int8(first)]
+        ).firstInt64
+    }
+
+    /// Draws blocks, and asks for rows with their keys in another statement: the sequence and the table may be on two nodes.
+    private func drawApart(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Block] {
         let timeline = connection.timeline ?? 1
         let drawn = try connection.query(
             """
-            SELECT pg_catalog.nextval($1::text::regclass), (pg_catalog.pg_sequence_parameters($1::text::regclass)).increment
-            FROM pg_catalog.generate_series(1, $2)
+            SELECT pg_catalog.nextval($1::text::regclass), (pg_catalog.pg_sequence_parameters($1::text::regclass)).increment,
+            (pg_catalog.pg_sequence_parameters($1::text::regclass)).maximum_value FROM pg_catalog.generate_series(1, $2)
             """,
             [.text(PostgreSQLSchema.sequence(table).description), .int8(blocks)]
         )
         return try drawn.rows.map { row in
-            let found = try connection.query(
-                "SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= $1 ORDER BY t.\(key) LIMIT 1",
-                [.int8(KeyTimeline.key(row.int64(0), timeline))]
-            )
-            return try block(row.int64(0), increment: row.int64(1), taken: found.firstInt64, of: table, timeline)
+            let order = KeyOrder(greatest: row.int64(2))
+            let taken = try firstKey(from: order.block(row.int64(0), timeline).lowerBound, table, connection)
+            return try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
         }
     }
 
@@ -175,14 +187,19 @@ final class KeyAllocation: Sendable {
     /// - Parameters:
     ///   - number: The number.
     ///   - increment: The increment of the sequence.
+    ///   - order: The order of its keys.
     ///   - taken: The first key from there on that a row has; `nil` if there is none.
     ///   - table: The table.
     ///   - timeline: The timeline of the server.
-    /// - Returns: The keys.
     /// - Throws: `persistentStoreSave` (134030) if the sequence does not count as it should, or is behind the rows.
-    private func block(_ number: Int64, increment: Int64, taken: Int64?, of table: SQLTable, _ timeline: Int64) throws
-        -> Range<Int64>
-    {
+    private func block(
+        _ number: Int64,
+        increment: Int64,
+        _ order: KeyOrder,
+        taken: Int64?,
+        of table: SQLTable,
+        _ timeline: Int64
+    ) throws -> Block {
         let size = Int64(PostgreSQLSchema.keyBlock)
         let sequence = PostgreSQLSchema.sequence(table)
         guard increment == size else {
@@ -190,14 +207,13 @@ final class KeyAllocation: Sendable {
                 "the sequence \(sequence.raw) increments by \(increment), and must by \(size). Run ALTER SEQUENCE \(sequence) INCREMENT BY \(size)"
             )
         }
-        let first = KeyTimeline.key(number, timeline)
-        let block = first..<(first + size)
-        if let taken, block.contains(taken) {
+        let keys = order.block(number, timeline)
+        if let taken, keys.contains(taken) {
             throw failure(
                 "the sequence \(sequence.raw) is behind the rows of \(table.name.raw), which have the key \(taken) that it gives. Set it beyond the last one with setval"
             )
         }
-        return block
+        return (number, keys)
     }
 
     // MARK: - Copies of other stores
@@ -217,38 +233,43 @@ final class KeyAllocation: Sendable {
         )
         guard let number = found.firstInt64 else { return nil }
         guard number > 0 else { return 0 }
-        return KeyTimeline.key(number, connection.timeline ?? 1) + Int64(PostgreSQLSchema.keyBlock) - 1
+        let order = try KeyOrder.found(PostgreSQLSchema.sequence(table).description, connection)
+        return order.lastKey(number, connection.timeline ?? 1)
     }
 
     /// Advances the sequences beyond the keys that copies of another store's rows have.
     ///
     /// - Parameters:
     ///   - keys: The highest of these keys, by the number of the root entity in the model.
-    ///   - rows: The copies, whose keys may belong to other timelines.
     ///   - connection: A connection without an open transaction.
     /// - Throws: `persistentStoreOperation` (134070) if keys of one of the hierarchies were given before.
-    func advance(past keys: [Int: Int64], of rows: [Row], on connection: Connection) throws {
-        var numbers = keys.mapValues { KeyTimeline.number($0) }
-        for row in rows where row.key > 0 {
-            let root = row.layout.rootNumber
-            numbers[root] = max(numbers[root] ?? 0, KeyTimeline.number(row.key))
-        }
-        let size = Int64(PostgreSQLSchema.keyBlock)
-        for (root, number) in numbers where number > 0 {
+    func advance(past keys: [Int: Int64], on connection: Connection) throws {
+        for (root, key) in keys where key > 0 {
             guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else {
                 continue
             }
             if let given = try last(root: root, connection), given > 0 {
                 throw StoreChanges.givenKeys(of: entity.layout.name, at: pool.target.place)
             }
-            // Others may draw keys at the same time, so the sequence is never set.
-            try connection.query(
-                """
-                SELECT pg_catalog.count(pg_catalog.nextval($1::text::regclass))
-                FROM pg_catalog.generate_series(1, $2::bigint)
-                """,
-                [.text(PostgreSQLSchema.sequence(table).description), .int8(number / size + 1)]
-            )
+            let sequence = PostgreSQLSchema.sequence(table).description
+            let order = try KeyOrder.found(sequence, connection)
+            let blocks = key / Int64(PostgreSQLSchema.keyBlock) + 1
+            if order == .consecutive, blocks <= Int64(WorkSize.drawnBlocks) {
+                // Others may draw keys at the same time, so the sequence is not set.
+                try connection.query(
+                    """
+                    SELECT pg_catalog.count(pg_catalog.nextval($1::text::regclass))
+                    FROM pg_catalog.generate_series(1, $2::bigint)
+                    """,
+                    [.text(sequence), .int8(blocks)]
+                )
+            } else {
+                // Others may draw only keys of the first area until then, and never those that come after.
+                try connection.query(
+                    "SELECT pg_catalog.setval($1::text::regclass, $2)",
+                    [.text(sequence), .int8(order.number(beyond: key))]
+                )
+            }
         }
     }
 
@@ -261,12 +282,12 @@ final class KeyAllocation: Sendable {
         ).marked(.environment)
     }
 
-    /// Makes plans anew if a key shows that a table has grown beyond the next power of ten.
+    /// Makes plans anew if a number of the sequence shows that a table has grown beyond the next power of ten.
     ///
     /// The server keeps the plans of prepared statements. A plan that it has made for an empty table reads the whole
-    /// table, and would do so for each of a million rows. The keys count the rows of all machines.
-    private func outdatePlansIfGrown(to key: Int64, root: Int) {
-        let count = String(KeyTimeline.number(key)).count
+    /// table, and would do so for each of a million rows. The numbers count the rows of all machines.
+    private func outdatePlansIfGrown(to number: Int64, root: Int) {
+        let count = String(number).count
         let hasGrown = digits.withLock { digits in
             let known = digits[root] ?? count
             // A thread that has drawn an earlier block may come later.

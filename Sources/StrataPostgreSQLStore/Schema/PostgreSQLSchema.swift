@@ -17,11 +17,16 @@ package struct PostgreSQLSchema {
     /// The number of keys that a process draws from a sequence at a time.
     static let keyBlock = 1000
 
-    package init(_ mapping: SQLMapping) {
+    /// The statements for a model.
+    ///
+    /// - Parameters:
+    ///   - mapping: The tables of the model.
+    ///   - keys: The order of the keys that new rows get.
+    package init(_ mapping: SQLMapping, keys: KeyOrder = .consecutive) {
         let taken = Self.takenNames(mapping)
         tables =
             Self.bookkeeping
-            + mapping.tables.flatMap { [Self.createSequence($0), Self.create($0, as: $0.name, besides: taken)] }
+            + mapping.tables.flatMap { [Self.createSequence(Self.sequence($0), keys), Self.create($0, as: $0.name, besides: taken)] }
             + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) }
         indexes = Self.indexes(mapping).map(\.sql)
     }
@@ -175,8 +180,9 @@ package struct PostgreSQLSchema {
         return "CREATE TABLE \(name) (\(columns.joined(separator: ", ")))"
     }
 
-    private static func createSequence(_ table: SQLTable) -> String {
-        "CREATE SEQUENCE \(sequence(table)) INCREMENT BY \(keyBlock)"
+    /// The statement that makes a sequence of keys.
+    static func createSequence(_ name: SQLName, _ keys: KeyOrder, from start: Int64 = 1) -> String {
+        "CREATE SEQUENCE \(name) \(keys.properties) START WITH \(start)"
     }
 
     /// The sequence that gives a hierarchy its keys, in blocks.

@@ -105,11 +105,13 @@ package struct PostgreSQLVerifier {
     }
 
     private mutating func checkKeys(_ table: SQLTable) throws {
-        // The sequence gives the first key of a block. If it was not asked yet, then its value is the next key.
+        let sequence = PostgreSQLSchema.sequence(table)
+        let number = try KeyOrder.found(sequence.description, connection).greatestNumber(of: naming.key.description, connection.timeline ?? 1)
+        // The sequence gives the number of a block. If it was not asked yet, then its value is the next one.
         try count(
             """
-            SELECT pg_catalog.count(*) FROM \(table.name), \(PostgreSQLSchema.sequence(table)) AS s WHERE \(naming.key) < 1
-            OR \(naming.key) % (1::bigint << \(KeyTimeline.numberBits)) >= s.last_value + CASE WHEN s.is_called THEN \(PostgreSQLSchema.keyBlock) ELSE 0 END
+            SELECT pg_catalog.count(*) FROM \(table.name), \(sequence) AS s WHERE \(naming.key) < 1
+            OR \(number) >= s.last_value + CASE WHEN s.is_called THEN \(PostgreSQLSchema.keyBlock) ELSE 0 END
             """
         ) { "\($0) rows of \(table.name.raw) have keys that were not given yet" }
     }

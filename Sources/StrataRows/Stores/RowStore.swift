@@ -38,6 +38,13 @@ package protocol RowStore: RowSource {
     /// - Throws: Errors of the store.
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]]
 
+    /// Reserves all keys up to the given ones, so that new rows may have them.
+    ///
+    /// - Parameter highest: The highest of these keys, greater than 0, by the number of the root entity.
+    /// - Returns: The roots for which that was possible: those that have given no keys yet.
+    /// - Throws: Errors of the store.
+    func reserveKeys(upTo highest: [Int: Int64]) throws -> Set<Int>
+
     /// The highest keys that were given so far, to rows or in reserve, by the number of the root entity.
     ///
     /// It may be asked while the store is being retired. If a hierarchy has no key in the answer, as by default, the
@@ -161,6 +168,15 @@ extension RowStore {
     package var placesUnreadMembers: Bool { false }
 
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? { nil }
+
+    package func reserveKeys(upTo highest: [Int: Int64]) throws -> Set<Int> {
+        let ranges = try reserveKeys(highest.mapValues { Int($0) })
+        return Set(
+            ranges.filter { root, ranges in
+                ranges.count == 1 && ranges[0].lowerBound == 1 && ranges[0].upperBound > (highest[root] ?? .max)
+            }.keys
+        )
+    }
 
     package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] { [:] }
 

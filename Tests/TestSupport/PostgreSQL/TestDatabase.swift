@@ -59,6 +59,7 @@ package enum TestDatabase {
     package static let storeType: NSPersistentStore.StoreType = {
         PostgreSQLStore.translateURLs { TestDatabase.url(for: $0) }
         if ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }
+        if ProcessInfo.processInfo.environment["STRATA_SCATTERED_KEYS"] == "1" { PostgreSQLStore.scatterKeys() }
         return .postgreSQL
     }()
 }
