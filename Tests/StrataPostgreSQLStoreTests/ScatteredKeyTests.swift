@@ -44,7 +44,9 @@ struct ScatteredKeyTests {
     @Test(arguments: [KeyOrder.consecutive, .scattered], [1, 5_000, area - 1, area, 5 * area + 7])
     func `numbers beyond a key give greater keys only`(_ order: KeyOrder, _ key: Int64) {
         let number = order.number(beyond: key)
-        for later in [1, 2, 3, 1_000, 999_999] as [Int64] { expect(order.block(number + later * 1000, 1).lowerBound > key) }
+        for later in [1, 2, 3, 1_000, 999_999] as [Int64] {
+            expect(order.block(number + later * 1000, 1).lowerBound > key)
+        }
         expect(order.lastKey(number, 1) > key)
     }
 
@@ -63,7 +65,8 @@ struct ScatteredKeyTests {
                 }
             }
         }
-        let none = "SELECT \(KeyOrder.scattered.greatestNumber(of: "k", 1)) FROM (VALUES (1001::bigint), (1024)) AS t (k)"
+        let none =
+            "SELECT \(KeyOrder.scattered.greatestNumber(of: "k", 1)) FROM (VALUES (1001::bigint), (1024)) AS t (k)"
         try expectEqual(session.query(none).rows.map { $0.int64(0) }, [1 << 30 * 1000 - 1, 1 << 30 * 1000 - 1])
     }
 
@@ -90,7 +93,9 @@ struct ScatteredKeyTests {
         }
     }
 
-    private static func insert(_ count: Int, _ store: ChangingStore, _ options: [AnyHashable: Any], version: Int = 1) throws {
+    private static func insert(_ count: Int, _ store: ChangingStore, _ options: [AnyHashable: Any], version: Int = 1)
+        throws
+    {
         let context = try store.open(version, options)
         defer { ChangingStore.close(context) }
         try insert(count, version == 1 ? "name" : "title", require(context.persistentStoreCoordinator))
@@ -180,7 +185,11 @@ struct ScatteredKeyTests {
             let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
             let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
             let options = [NSPersistentHistoryTrackingKey: true]
-            let place = StorePlace(url: proxy.url, type: NSPersistentStore.StoreType.postgreSQL.rawValue, options: options)
+            let place = StorePlace(
+                url: proxy.url,
+                type: NSPersistentStore.StoreType.postgreSQL.rawValue,
+                options: options
+            )
             try expect(manager.migrateInPlace(place, mapping, from: nil, to: nil))
         } else {
             try other.migrate(to: 2)

@@ -52,17 +52,6 @@ package struct StoreRead {
         self.predicate = predicate
         self.renewsRow = renewsRow
     }
-
-    /// A fetch whose entity is known by the request only.
-    init(fetch specification: FetchSpecification) {
-        kind = .fetch
-        entity = specification.entity?.name ?? specification.entityName ?? ""
-        root = specification.entity?.layout.rootNumber ?? 0
-        relationship = nil
-        key = nil
-        predicate = specification.predicate
-        renewsRow = false
-    }
 }
 
 /// Follows the reads of one block of a context, or all reads of a coordinator's contexts.

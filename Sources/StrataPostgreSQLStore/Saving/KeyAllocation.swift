@@ -149,9 +149,8 @@ final class KeyAllocation: Sendable {
         return try drawn.rows.map { row in
             let order = KeyOrder(greatest: row.int64(2))
             // The statement has looked for rows with consecutive keys.
-            let taken =
-                order == .consecutive
-                ? row.optionalInt64(3) : try firstKey(from: order.block(row.int64(0), timeline).lowerBound, table, connection)
+            let first = order.block(row.int64(0), timeline).lowerBound
+            let taken = order == .consecutive ? row.optionalInt64(3) : try firstKey(from: first, table, connection)
             return try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
         }
     }
@@ -191,6 +190,7 @@ final class KeyAllocation: Sendable {
     ///   - taken: The first key from there on that a row has; `nil` if there is none.
     ///   - table: The table.
     ///   - timeline: The timeline of the server.
+    /// - Returns: The block.
     /// - Throws: `persistentStoreSave` (134030) if the sequence does not count as it should, or is behind the rows.
     private func block(
         _ number: Int64,

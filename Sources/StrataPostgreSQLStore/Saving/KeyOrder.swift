@@ -85,6 +85,7 @@ package enum KeyOrder: Sendable {
     /// - Parameters:
     ///   - key: The key, in SQL.
     ///   - timeline: The timeline of the server.
+    /// - Returns: The number, in SQL.
     func greatestNumber(of key: String, _ timeline: Int64) -> String {
         let bits = KeyTimeline.numberBits
         switch self {
@@ -94,7 +95,8 @@ package enum KeyOrder: Sendable {
             let area = "((\(key) - 1 >> \(bits)) - \(max(timeline - 1, 0)))"
             let block = "pg_catalog.reverse((\(key) - 1 >> \(Self.keyBits))::bit(\(Self.blockBits))::text)"
             let isInBlock = "(\(key) - 1 & \(1 << Self.keyBits - 1)) < \(size)"
-            let place = "CASE WHEN \(isInBlock) THEN \(block)::bit(\(Self.blockBits))::bigint ELSE \(Self.blockMask) END"
+            let place =
+                "CASE WHEN \(isInBlock) THEN \(block)::bit(\(Self.blockBits))::bigint ELSE \(Self.blockMask) END"
             return "(\(area) << \(Self.blockBits) | \(place)) * \(size) + \(size - 1)"
         }
     }
@@ -106,7 +108,9 @@ package enum KeyOrder: Sendable {
 
     private static let blockMask = Int64(1) << blockBits - 1
 
-    /// The key before the area of a number. Other timelines of the server have other areas.
+    /// The key before the area of a number.
+    ///
+    /// Other timelines of the server have other areas.
     private static func area(_ number: Int64, _ timeline: Int64) -> Int64 {
         let area = (number / Int64(PostgreSQLSchema.keyBlock)) >> blockBits
         return ((max(timeline - 1, 0) + area) % (1 << 22)) << KeyTimeline.numberBits

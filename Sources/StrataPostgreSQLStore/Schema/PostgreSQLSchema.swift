@@ -26,7 +26,9 @@ package struct PostgreSQLSchema {
         let taken = Self.takenNames(mapping)
         tables =
             Self.bookkeeping
-            + mapping.tables.flatMap { [Self.createSequence(Self.sequence($0), keys), Self.create($0, as: $0.name, besides: taken)] }
+            + mapping.tables.flatMap {
+                [Self.createSequence(Self.sequence($0), keys), Self.create($0, as: $0.name, besides: taken)]
+            }
             + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) }
         indexes = Self.indexes(mapping).map(\.sql)
     }

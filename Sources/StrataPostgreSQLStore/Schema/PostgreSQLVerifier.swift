@@ -106,7 +106,10 @@ package struct PostgreSQLVerifier {
 
     private mutating func checkKeys(_ table: SQLTable) throws {
         let sequence = PostgreSQLSchema.sequence(table)
-        let number = try KeyOrder.found(sequence.description, connection).greatestNumber(of: naming.key.description, connection.timeline ?? 1)
+        let number = try KeyOrder.found(sequence.description, connection).greatestNumber(
+            of: naming.key.description,
+            connection.timeline ?? 1
+        )
         // The sequence gives the number of a block. If it was not asked yet, then its value is the next one.
         try count(
             """

@@ -617,6 +617,31 @@ struct ExpectedStatementsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the record of an asynchronous fetch names the entity, however the request does`(kind: StoreKind) async throws
+    {
+        let stack = try guide(kind)
+        let (context, events) = (stack.context(), Shared<[String?]>([]))
+        stack.coordinator.instrument = EntityLog(events)
+        for form in 0..<3 {
+            let request: NSFetchRequest<Venue> =
+                switch form {
+                case 0: NSFetchRequest(entityName: "Venue")
+                case 1: Venue.fetchRequest()
+                default: NSFetchRequest()
+                }
+            if form == 2 { request.entity = stack.coordinator.managedObjectModel.entitiesByName["Venue"] }
+            request.predicate = NSPredicate(format: "price < 50")
+            let error = await expectThrows(TooManyStatements.self) {
+                try await stack.coordinator.expectStatements(atMost: 0) {
+                    _ = try await context.fetch(request, progress: nil)
+                }
+            }
+            expectEqual(error?.records.map(\.description), ["fetch of Venue where price < ?"], "\(form)")
+        }
+        expectEqual(events.current, ["Venue", "Venue", "Venue"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the error of the code comes before that of the expectation`(kind: StoreKind) throws {
         let stack = try guide(kind)
         let context = stack.context()
@@ -627,6 +652,17 @@ struct ExpectedStatementsTests {
                 throw Stop()
             }
         }
+    }
+}
+
+/// Notes the entities of asynchronous fetches.
+private final class EntityLog: CoreDataInstrument {
+    private let entities: Shared<[String?]>
+
+    init(_ entities: Shared<[String?]>) { self.entities = entities }
+
+    func record(_ event: CoreDataEvent) {
+        if event.kind == .asynchronousFetch { entities.update { $0.append(event.entity) } }
     }
 }
 

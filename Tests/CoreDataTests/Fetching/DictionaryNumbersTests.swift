@@ -44,6 +44,43 @@ struct DictionaryNumbersTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `a whole number that is too large for the type of its expression is returned all the same`(_ kind: StoreKind)
+        throws
+    {
+        let entity = GuideModel.entity("Number", NSManagedObject.self)
+        entity.properties = [
+            GuideModel.attribute("small", .integer16), GuideModel.attribute("real", .double),
+        ]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let context = try Stack(kind, model: model).context()
+        try context.performAndWait {
+            for number in [30_000, 30_000, 7_001] {
+                let object = NSEntityDescription.insertNewObject(forEntityName: "Number", into: context)
+                object.setValue(number, forKey: "small")
+                object.setValue(Double(number) * 100_000 + 0.5, forKey: "real")
+            }
+            try context.save()
+            let request = NSFetchRequest<[String: Any]>(entityName: "Number")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["small", "real"].flatMap { name in
+                [NSAttributeDescription.AttributeType.integer16, .integer32].map { type in
+                    let sum = NSExpressionDescription()
+                    sum.name = "\(name) \(type == .integer16 ? 16 : 32)"
+                    sum.expression = NSExpression(forFunction: "sum:", arguments: [NSExpression(forKeyPath: name)])
+                    sum.resultType = type
+                    return sum
+                }
+            }
+            let sums = try require(context.fetch(request).first).mapValues { "\($0)" }
+            expectEqual(
+                sums,
+                ["small 16": "67001", "small 32": "67001", "real 16": "6700100001", "real 32": "6700100001"]
+            )
+        }
+    }
+
     /// A number with its type.
     private func form(_ value: Any?) -> String? {
         (value as? NSNumber).map { "\($0) \(String(cString: $0.objCType))" }

@@ -137,10 +137,17 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
                 duration: .now - beginning,
                 rows: rows,
                 context: context.name,
-                entity: specification.entityName,
+                entity: entity?.name,
                 errorCode: code
             )
         )
+    }
+
+    /// The entity that is fetched, which a request may name or mean by a class.
+    private var entity: NSEntityDescription? {
+        context.persistentStoreCoordinator.flatMap {
+            try? FetchPlanner(model: $0.frozenModel).entity(of: specification)
+        }
     }
 
     // MARK: - Rounds, inside the context's scope
@@ -192,7 +199,10 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         case .failure(let error): finish(.failed(error))
         case .success(let answer):
             // The store has answered, so nothing can be refused any more. A read inside the scope is announced there.
-            if case .askInScope = answer {} else { try? context.willRead(StoreRead(fetch: specification)) }
+            if case .askInScope = answer {
+            } else if let layout = entity?.layout {
+                try? context.willRead(StoreRead(.fetch, layout, predicate: specification.predicate))
+            }
             if reads.enter(answer, to: question) { overtakenReads += 1 }
             go(on: round())
         }
