@@ -16,8 +16,7 @@ extension NSPersistentStoreCoordinator {
         defer { if let pending { store.cache.end(pending) } }
         do {
             try store.execute(batch) { changes in
-                if let pending { store.cache.end(pending) }
-                pending = store.cache.begin(PendingCommit(of: changes))
+                pending = store.cache.begin(PendingCommit(of: changes), insteadOf: pending)
             } didCommit: { changes in
                 FaultPoint.batchCommitted.pass()
                 if !FaultGuard.batchInvalidation.isOff { store.cache.publish(changes) }

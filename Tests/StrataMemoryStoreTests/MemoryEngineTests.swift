@@ -208,7 +208,7 @@ struct MemoryEngineTests {
         var changes = BatchChanges()
         let recorder = Batch.Recorder(author: nil, contextName: nil)
         let batch = Batch(request: NSObject(), work: work, listsRows: true, recordedBy: recorder)
-        try engine.execute(batch) { changes = $0 }
+        try engine.execute(batch, willCommit: { _ in }, didCommit: { changes = $0 })
         return changes
     }
 

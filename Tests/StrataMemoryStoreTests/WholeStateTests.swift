@@ -42,9 +42,8 @@ struct WholeStateTests {
         var changes = BatchChanges()
         let recorder = Batch.Recorder(author: nil, contextName: nil)
         do {
-            try engine.execute(Batch(request: NSObject(), work: work, listsRows: true, recordedBy: recorder)) {
-                changes = $0
-            }
+            let batch = Batch(request: NSObject(), work: work, listsRows: true, recordedBy: recorder)
+            try engine.execute(batch, willCommit: { _ in }, didCommit: { changes = $0 })
         } catch let clashes as BatchClashes {
             let texts = clashes.clashes.map { clash in
                 "\(clash.position) \(clash.constraint) \(clash.row.text("name") ?? "") \(clash.stored.map { "\($0.key)" } ?? "new") \(clash.misfits)"

@@ -306,10 +306,14 @@ private final class LateEngine: InMemoryRows {
     func execute(_ batch: Batch, willCommit: (BatchChanges) -> Void, didCommit: (BatchChanges) -> Void) throws {
         let steps = takeSteps()
         var changes = BatchChanges()
-        try inner.execute(batch) {
-            changes = $0
-            willCommit($0)
-        }
+        try inner.execute(
+            batch,
+            willCommit: { _ in },
+            didCommit: {
+                changes = $0
+                willCommit($0)
+            }
+        )
         try steps.after?()
         didCommit(changes)
     }

@@ -25,8 +25,8 @@ package final class PendingCommit: @unchecked Sendable {
     }
 
     private var keys: [Keys] = []
-    /// The numbers of the root entities any row of which may be replaced.
-    private var roots: Set<Int> = []
+    /// The numbers of the root entities any row of which may be replaced, which are few.
+    private var roots: [Int] = []
     /// The position of the last key in `keys`: rows mostly come in runs of one hierarchy.
     private var latest = 0
 
@@ -49,7 +49,7 @@ package final class PendingCommit: @unchecked Sendable {
 
     /// Adds all rows of a hierarchy.
     package func addAll(root: Int) {
-        roots.insert(root)
+        if !roots.contains(root) { roots.append(root) }
         keys.removeAll { $0.root == root }
     }
 
@@ -64,15 +64,18 @@ package final class PendingCommit: @unchecked Sendable {
 extension RowCache {
     /// Lets readers of the rows of a commit read the store, from now on until the commit ends.
     ///
-    /// - Parameter commit: The rows, which the caller no longer changes.
+    /// - Parameters:
+    ///   - commit: The rows, which the caller no longer changes.
+    ///   - former: The commit of an earlier attempt, which ends.
     /// - Returns: The commit, for ``end(_:)``; `nil` if it replaces no row.
-    package func begin(_ commit: PendingCommit) -> PendingCommit? {
-        guard !commit.isEmpty else { return nil }
+    package func begin(_ commit: PendingCommit, insteadOf former: PendingCommit? = nil) -> PendingCommit? {
+        guard !commit.isEmpty || former != nil else { return nil }
         state.withLock { state in
-            state.pending.append(commit)
+            if let former { state.pending.removeAll { $0 === former } }
+            if !commit.isEmpty { state.pending.append(commit) }
             noteCommits(state)
         }
-        return commit
+        return commit.isEmpty ? nil : commit
     }
 
     /// Ends a commit, whose rows were published or forgotten, or which has failed.

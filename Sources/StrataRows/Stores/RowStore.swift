@@ -151,11 +151,6 @@ extension RowStore {
     package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
         try save(changes, willCommit: { _ in }, didCommit: didCommit)
     }
-
-    /// Carries out a batch, for such a caller.
-    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
-        try execute(batch, willCommit: { _ in }, didCommit: didCommit)
-    }
 }
 
 extension RowStore {

@@ -395,9 +395,9 @@ final class SavePlan {
     ///
     /// An attempt that is made again calls it again.
     func willCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
-        didRefuse(store)
         guard let index = underWay.firstIndex(where: { $0.store === store }) else { return }
-        underWay[index].commit = store.cache.begin(PendingCommit(of: changes, reread: result.reread))
+        let commit = PendingCommit(of: changes, reread: result.reread)
+        underWay[index].commit = store.cache.begin(commit, insteadOf: underWay[index].commit)
     }
 
     /// Ends what ``willCommit(_:to:_:)`` has begun for an attempt that was not committed.
