@@ -143,8 +143,14 @@ struct ScatteredKeyTests {
 
     @Test func `a sequence that was set back behind scattered rows gives no keys`() throws {
         let store = ChangingStore()
-        try Self.insert(3_000, store, Self.scattered)
-        try store.connection().command("SELECT setval('strata_keys_city', 1, true)")
+        try Self.insert(6_000, store, Self.scattered)
+        let session = try store.connection()
+        try session.command("SELECT setval('strata_keys_city', 1, true)")
+        // The next block has rows, and the two after it have none.
+        for number: Int64 in [2_001, 3_001] {
+            let keys = KeyOrder.scattered.block(number, 1)
+            try session.command("DELETE FROM city WHERE strata_id BETWEEN \(keys.lowerBound) AND \(keys.upperBound)")
+        }
         let error = expectThrows(CocoaError.self) { try Self.insert(3, store, [:]) }
         expectEqual(error?.code, .persistentStoreSave)
         expect(error?.localizedDescription.contains("strata_keys_city is behind the rows of city") == true)
@@ -229,7 +235,7 @@ struct ScatteredKeyTests {
         var places: [URL] = []
         defer { for place in places { TestDatabase.drop(place) } }
         var known: Set<Int64> = []
-        func insert() throws {
+        func insert(isScattered: Bool = false) throws {
             var count = known.count
             try stack.coordinator.perform { context in
                 let cities = (0..<3).map { context.insert("City", ["name": "\(count + $0)"]) }
@@ -237,17 +243,19 @@ struct ScatteredKeyTests {
                 for city in cities {
                     let key = try require(Int64(city.objectID.uriRepresentation().lastPathComponent.dropFirst()))
                     expect(known.insert(key).inserted, "\(key)")
+                    // New scattered keys lie in an area without copies.
+                    expect(!isScattered || known.filter { $0 >> 40 == key >> 40 }.count <= 3, "\(key)")
                     count += 1
                 }
                 // The key of a deleted object is not given again either.
-                context.delete(cities[1])
+                context.delete(cities[2])
                 try context.save()
             }
         }
         try insert()
         let stays: [(String, [AnyHashable: Any]?)] = [
-            ("first", Self.scattered), ("second", Self.consecutive), ("third", nil), ("fourth", Self.scattered),
-            ("fifth", Self.scattered), ("sixth", Self.consecutive),
+            ("first", Self.scattered), ("second", nil), ("third", Self.consecutive), ("fourth", Self.scattered),
+            ("fifth", Self.scattered), ("sixth", Self.consecutive), ("seventh", nil),
         ]
         for (name, options) in stays {
             let before = try stack.state()
@@ -257,10 +265,10 @@ struct ScatteredKeyTests {
             let type = options == nil ? NSPersistentStore.StoreType.sqlite : TestDatabase.storeType
             try stack.coordinator.migratePersistentStore(store, to: place, options: options, type: type)
             try expectEqual(stack.state().differences(from: before, ignoring: StoreState.identity), [])
-            try insert()
+            try insert(isScattered: options?[NSPostgreSQLScatteredKeysOption] as? Bool == true)
             if options != nil { try expectEqual(PostgreSQLStore.problems(at: place, GuideModel.make()), [], "\(name)") }
         }
-        expectEqual(known.count, 21)
+        expectEqual(known.count, 24)
     }
 
     @Test func `a restored backup has scattered keys too`() throws {
