@@ -201,7 +201,7 @@ test-postgresql-others:
 #
 # For the suites the proxy answers each transaction once by 40001, so that the verdict does not depend on which test a count of COMMITs reaches. The
 # tests of portable-commits.txt run with a proxy that carries out all of them. For `stress` it refuses one COMMIT in seven. The stores of the suites
-# have scattered keys, except in the lane with all of them.
+# and of the first run of `stress` have scattered keys; those of the lane with all suites do not.
 PORTABLE_SKIPPED = $(shell cat Tests/postgresql-skipped.txt Tests/portable-skipped.txt | grep -v '^\#' | paste -sd '|')
 PORTABLE_COMMITS = $(shell grep -v '^\#' Tests/portable-commits.txt | paste -sd '|')
 PORTABLE_TESTS ?= ^CoreDataJobsTests\.JobLimitTests|^StrataPostgreSQLStoreTests\.(Fault|RepeatedSave|Aggregate|BatchAtOnce)Tests|$\
@@ -222,7 +222,7 @@ test-postgresql-portable: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product stress
 	STRATA_SCATTERED_KEYS=1 $(PORTABLE_EACH) --filter '$(PORTABLE_TESTS)'
 	STRATA_PORTABLE_EVERY=0 $(PORTABLE_TESTED) --skip '$(PORTABLE_SKIPPED)' --filter '^(?=.*($(PORTABLE_COMMITS)))($(PORTABLE_ALL))'
-	STRATA_PORTABLE=missing $(PORTABLE_STRESS)
+	STRATA_SCATTERED_KEYS=1 STRATA_PORTABLE=missing $(PORTABLE_STRESS)
 	STRATA_PORTABLE=silent $(PORTABLE_STRESS)
 
 # All suites that a portable store has to pass, each transaction of which is refused once.

@@ -28,10 +28,13 @@ enum DatabasePlace {
 
     /// The type of the stores.
     ///
-    /// They have foreign keys with `STRATA_FOREIGN_KEYS=1` in the environment, like those of the tests.
+    /// They have foreign keys with `STRATA_FOREIGN_KEYS=1` in the environment, and scattered keys with
+    /// `STRATA_SCATTERED_KEYS=1`, like those of the tests.
     static let type: NSPersistentStore.StoreType = {
         #if canImport(CoreDataPostgreSQL)
-        if ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }
+        let environment = ProcessInfo.processInfo.environment
+        if environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }
+        if environment["STRATA_SCATTERED_KEYS"] == "1" { PostgreSQLStore.scatterKeys() }
         return .postgreSQL
         #else
         return NSPersistentStore.StoreType(rawValue: "PostgreSQL")
