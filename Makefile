@@ -200,8 +200,8 @@ test-postgresql-others:
 # without any. portable-skipped.txt has what is left out, and why.
 #
 # For the suites the proxy answers each transaction once by 40001, so that the verdict does not depend on which test a count of COMMITs reaches. The
-# tests of portable-commits.txt run with a proxy that carries out all of them. For `stress` it refuses one COMMIT in seven. The stores of the suites
-# and of the first run of `stress` have scattered keys; those of the lane with all suites do not.
+# tests of portable-commits.txt run with a proxy that carries out all of them. For `stress` it refuses one COMMIT in seven. The stores of the first
+# run of suites and of the first run of `stress` have scattered keys.
 PORTABLE_SKIPPED = $(shell cat Tests/postgresql-skipped.txt Tests/portable-skipped.txt | grep -v '^\#' | paste -sd '|')
 PORTABLE_COMMITS = $(shell grep -v '^\#' Tests/portable-commits.txt | paste -sd '|')
 PORTABLE_TESTS ?= ^CoreDataJobsTests\.JobLimitTests|^StrataPostgreSQLStoreTests\.(Fault|RepeatedSave|Aggregate|BatchAtOnce)Tests|$\

@@ -217,6 +217,16 @@ struct JobDesk: Sendable {
         }
     }
 
+    /// Whether the worker still has a job by this claim, right before its handler begins; renews the lease then.
+    func stillHas(_ claim: JobClaim) async throws -> Bool {
+        try await perform { context in
+            let object = context.object(with: claim.id)
+            // The worker may have claimed the job again, as another attempt.
+            return try !context.renew([object], as: worker, for: lease).isEmpty
+                && Self.job(claim, context)?.attempt == claim.attempt
+        }
+    }
+
     /// Those of some jobs that are to be cancelled.
     func cancelRequests(among ids: [NSManagedObjectID]) async throws -> [NSManagedObjectID] {
         try await perform { try $0.fetch(Self.ids("SELF IN %@ AND isCancelRequested == YES", ids)) }

@@ -90,8 +90,8 @@ extension JobWorker {
             }
         }
         do {
+            if mayHaveLost(claim), try await !desk.stillHas(claim) { return await conclude(claim, .lost) }
             guard try await desk.enterKey(claim, at: clock.now) else { return }
-            guard try await stillHas(claim) else { return await conclude(claim, .lost) }
         } catch {
             return reportStore(error)
         }
@@ -121,13 +121,6 @@ extension JobWorker {
     ///
     /// The process may have stood still since the claim. Heartbeats renew a lease earlier than this.
     func mayHaveLost(_ claim: JobClaim) -> Bool { ContinuousClock.now - claim.leasedAfter >= settings.lease / 2 }
-
-    /// Whether the worker still has a job, right before its handler begins.
-    private func stillHas(_ claim: JobClaim) async throws -> Bool {
-        guard mayHaveLost(claim) else { return true }
-        // This worker may have claimed the job again, as another attempt.
-        return try await desk.renew([claim.id]).contains(claim.id) && endOfRun(claim) != .lost
-    }
 
     /// Counts and reports the end of a run, and lets the next job of its key in.
     ///

@@ -40,7 +40,7 @@ public let NSPostgreSQLForeignKeysOption = "NSPostgreSQLForeignKeys"
 /// are consecutive, and each such block lies elsewhere. On one machine consecutive keys are faster, because an index then grows at its end only.
 ///
 /// The option counts when the store is made, and holds for all programs from then on, also after migrations, backups and new names. An existing store
-/// keeps the order of its keys, whatever the option says. An entity has 2^30 blocks, about 10^12 keys, before its keys continue in another area of as many.
+/// keeps the order of its keys, whatever the option says. A hierarchy of entities has 2^30 blocks, about 10^12 keys, before its keys continue in another area of as many.
 /// The default is `false`.
 ///
 /// ```swift

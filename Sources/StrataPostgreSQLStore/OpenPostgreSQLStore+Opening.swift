@@ -244,7 +244,7 @@ extension OpenPostgreSQLStore {
         on connection: Connection
     ) throws -> Bool {
         let isNew = try makeSchema(at: target, on: connection)
-        try PostgreSQLSchema(mapping, keys: order).create(on: connection)
+        try PostgreSQLSchema(mapping) { _ in order }.create(on: connection)
         return isNew
     }
 

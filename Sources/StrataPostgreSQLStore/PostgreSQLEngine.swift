@@ -230,9 +230,9 @@ package final class PostgreSQLEngine: RowStore, PostgreSQLSource {
         return try PostgreSQLBoundary.run(.saving, at: place) {
             try database.pool.withConnection { connection in
                 try requireNotRetired()
-                let roots = try highest.keys.filter { try database.keys.last(root: $0, connection) == 0 }
-                try database.keys.advance(past: highest.filter { roots.contains($0.key) }, on: connection)
-                return Set(roots)
+                let unused = try highest.filter { try database.keys.last(root: $0.key, connection) == 0 }
+                try database.keys.advance(past: unused, on: connection)
+                return Set(unused.keys)
             }
         }
     }

@@ -199,13 +199,13 @@ struct JobLifeTests {
         return claims
     }
 
-    @Test(arguments: StoreKind.allCases, [false, true])
+    @Test(arguments: StoreKind.allCases, [(false, nil), (true, nil), (false, "k")] as [(Bool, String?)])
     func `a worker that stood still does not begin a job that another has or had`(
         _ kind: StoreKind,
-        _ isDone: Bool
+        _ form: (isDone: Bool, key: String?)
     ) async throws {
         let jobs = try JobStack(kind)
-        try jobs.enqueue(Write(text: "a"))
+        try jobs.enqueue(Write(text: "a")) { $0.key = form.key.map { JobKey($0) } }
         let (slow, other, runs) = (jobs.worker("slow"), jobs.worker("other"), Shared(0))
         let (begun, go) = (Steps(), Steps())
         slow.handle(Write.self) { _ in runs.update { $0 += 1 } }
@@ -217,7 +217,7 @@ struct JobLifeTests {
         let claims = try await oldClaims(slow, 1, jobs)
         let draining = Task { try await other.drain() }
         await begun.wait()
-        if isDone {
+        if form.isDone {
             go.pass()
             _ = try await draining.value
         }
@@ -229,6 +229,27 @@ struct JobLifeTests {
         try await expectEqual(draining.value.done, 1)
         try expectEqual(jobs.jobs { "\($0.state) \($0.attempt)" }, ["done 2"])
         try expectEqual(jobs.notes(), ["a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a worker that stood still, and has claimed the job again, begins the later attempt only`(
+        _ kind: StoreKind
+    ) async throws {
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (worker, attempts) = (jobs.worker("slow"), Shared<[Int]>([]))
+        worker.handle(Write.self) { run in attempts.update { $0.append(run.attempt) } }
+        let claims = try await oldClaims(worker, 1, jobs)
+        let again = try await worker.desk.rescue(1, of: "default", at: jobs.clock.now)
+        expectEqual(again.map(\.attempt), [2])
+        await worker.begin(claims)
+        await worker.awaitRuns(until: .distantFuture)
+        expectEqual(attempts.current, [])
+        expectEqual(worker.counts.lost, 1)
+        await worker.begin(again)
+        await worker.awaitRuns(until: .distantFuture)
+        expectEqual(attempts.current, [2])
+        expectEqual(worker.counts.done, 1)
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -41,33 +41,44 @@ struct ScatteredKeyTests {
         expectEqual(order.lastKey(last + 1000, 2), 3 * Self.area - 1)
     }
 
-    @Test(arguments: [KeyOrder.consecutive, .scattered], [1, 5_000, area - 1, area, 5 * area + 7])
-    func `numbers beyond a key give greater keys only`(_ order: KeyOrder, _ key: Int64) {
-        let number = order.number(beyond: key)
+    @Test(arguments: [KeyOrder.consecutive, .scattered], [1, 5_000, area - 1, area, 5 * area + 7, 1 << 61])
+    func `numbers beyond a key give greater keys only`(_ order: KeyOrder, _ key: Int64) throws {
+        let number = try require(order.number(beyond: key))
         for later in [1, 2, 3, 1_000, 999_999] as [Int64] {
             expect(order.block(number + later * 1000, 1).lowerBound > key)
         }
         expect(order.lastKey(number, 1) > key)
+        expectEqual(order.count(number + 5000), 5000)
+        expectEqual(order.number(beyond: 1 << 62), nil)
     }
 
-    @Test(arguments: [Int64(1), 4], [0, 777])
-    func `the server finds the number of a key`(_ timeline: Int64, _ rest: Int64) throws {
-        let session = try Server.connection()
+    /// Whether the verifier takes keys for given, by the last number of their sequence.
+    private static func areGiven(_ order: KeyOrder, _ keys: [Int64], last: Int64) throws -> [Bool] {
+        let sql = """
+            SELECT (\(order.greatestNumber(of: "k", last: "$2::bigint")) < $2::bigint + 1000)::integer::bigint
+            FROM (SELECT unnest($1::bigint[]) AS k) AS t
+            """
+        let found = try Server.connection().query(sql, [.array(PostgreSQLArray(keys)), .int8(last)])
+        return found.rows.map { $0.int64(0) == 1 }
+    }
+
+    @Test(arguments: [Int64(1), 2, 4], [0, 777])
+    func `verification finds keys that were not given, on any timeline`(_ timeline: Int64, _ rest: Int64) throws {
         for order in [KeyOrder.consecutive, .scattered] {
-            for block in [0, 1, 2, 3, 1_023, 1_024, 777_777, 1 << 30 - 1] as [Int64] {
-                let number = block * 1000 + rest
-                let keys = order.block(number, timeline)
-                for key in [keys.lowerBound, keys.upperBound - 1] {
-                    let sql = "SELECT \(order.greatestNumber(of: "k", timeline)) FROM (VALUES ($1::bigint)) AS t (k)"
-                    let found = try require(session.query(sql, [.int8(key)]).firstInt64)
-                    // It is below the number of the next block, and not below that of this one.
-                    expect(number <= found && found < number + 1000, "\(order) \(number) \(key) \(found)")
+            // From the first number, and from one beyond copies.
+            for origin in try [0, require(order.number(beyond: 5))] {
+                for number in [1, 2, 3, 1_023, 1_024, 777_777].map({ origin + $0 * 1000 + rest }) {
+                    let (keys, next) = (order.block(number, timeline), order.block(number + 1000, timeline))
+                    let all = [keys.lowerBound, keys.upperBound - 1, next.lowerBound, next.upperBound - 1]
+                    let given = try Self.areGiven(order, all, last: number)
+                    expectEqual(given, [true, true, false, false], "\(order) \(number)")
                 }
             }
         }
-        let none =
-            "SELECT \(KeyOrder.scattered.greatestNumber(of: "k", 1)) FROM (VALUES (1001::bigint), (1024)) AS t (k)"
-        try expectEqual(session.query(none).rows.map { $0.int64(0) }, [1 << 30 * 1000 - 1, 1 << 30 * 1000 - 1])
+        // Keys between the blocks, and copies below them.
+        try expectEqual(Self.areGiven(.scattered, [1001, 1024, 2025], last: 5001), [false, false, false])
+        let later = try require(KeyOrder.scattered.number(beyond: 5)) + 1000
+        try expectEqual(Self.areGiven(.scattered, [3, 1024, Self.area], last: later), [true, true, true])
     }
 
     // MARK: - Stores
@@ -269,6 +280,30 @@ struct ScatteredKeyTests {
             if options != nil { try expectEqual(PostgreSQLStore.problems(at: place, GuideModel.make()), [], "\(name)") }
         }
         expectEqual(known.count, 24)
+    }
+
+    @Test func `a store with both orders keeps each in a migration by objects and in a backup`() throws {
+        let store = ChangingStore()
+        try Self.insert(10, store, Self.scattered, version: 2)
+        let session = try store.connection()
+        // As if the process that made the store had died half-way.
+        try session.command("DROP SEQUENCE strata_keys_bridge; CREATE SEQUENCE strata_keys_bridge INCREMENT BY 1000")
+        let model = ChangingStore.model(2)
+        let replacement = try require(
+            PostgreSQLStore.replacement(of: store.url, options: [:], model: model, configuration: nil)
+        )
+        try replacement.copyRows()
+        try replacement.finish(model, configuration: nil)
+        let place = try ToolPlace()
+        let copy = place.folder.appendingPathComponent("copy").path
+        let url = TestDatabase.url(for: store.url).absoluteString
+        expectEqual(Tool.run("backup", "--store", url, "--to", copy).code, .success)
+        expectEqual(Tool.run("restore", "--store", place.url, "--from", copy).code, .success)
+        for file in [store.url, place.file] {
+            let session = try TestDatabase.session(file)
+            try expectEqual(KeyOrder.order(of: "strata_keys_bridge", session), .consecutive)
+            try expectEqual(KeyOrder.order(of: "strata_keys_city", session), .scattered)
+        }
     }
 
     @Test func `a restored backup has scattered keys too`() throws {

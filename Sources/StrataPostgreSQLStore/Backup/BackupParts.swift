@@ -15,8 +15,8 @@ package struct BackupHead: Codable, Sendable {
     struct Keys: Codable {
         let last: Int64
         let isCalled: Bool
-        /// The greatest value, which shows the order of the keys; `nil` in backups that were made before there were two.
-        var greatest: Int64?
+        /// Whether the keys are scattered; `nil` in backups that were made before there was such an order.
+        var isScattered: Bool?
     }
 
     /// The form of the bookkeeping tables.
@@ -37,10 +37,9 @@ package struct BackupHead: Codable, Sendable {
     /// - Throws: `fileReadCorruptFile` (259) if they cannot be read.
     package func metadataDictionary() throws -> [String: Any] { try storeMetadata().dictionary }
 
-    /// The order of the keys in the store.
-    func keyOrder(_ mapping: SQLMapping) -> KeyOrder {
-        let sequence = mapping.tables.first.map(PostgreSQLSchema.sequence)
-        return sequence.flatMap { sequences[$0.raw]?.greatest }.map(KeyOrder.init(greatest:)) ?? .consecutive
+    /// The order of the keys of a table.
+    func keyOrder(of table: SQLTable) -> KeyOrder {
+        sequences[PostgreSQLSchema.sequence(table).raw]?.isScattered == true ? .scattered : .consecutive
     }
 
     func storeMetadata() throws -> StoreMetadata {

@@ -82,14 +82,10 @@ extension PostgreSQLEngine {
         // A sequence belongs to no transaction. Its state is read after the moment of the rows, so their keys are older.
         for name in PostgreSQLSchema.sequences(mapping) {
             let state = try connection.query("SELECT last_value, is_called FROM \(name)")
-            let greatest = try connection.query(
-                "SELECT (pg_catalog.pg_sequence_parameters($1::text::regclass)).maximum_value",
-                [.text(name.description)]
-            )
             sequences[name.raw] = .init(
                 last: state[0].int64(0),
                 isCalled: state[0].int64(1) != 0,
-                greatest: greatest.firstInt64
+                isScattered: try KeyOrder.order(of: name.description, connection) == .scattered
             )
         }
         return BackupHead(

@@ -55,7 +55,7 @@ extension PostgreSQLEngine {
             }
             connection.patience = max(timeout, workPatience)
             try OpenPostgreSQLStore.makeSchema(at: target, on: connection)
-            let schema = PostgreSQLSchema(mapping, keys: reader.head.keyOrder(mapping))
+            let schema = PostgreSQLSchema(mapping, keys: reader.head.keyOrder)
             try PostgreSQLSchema.make(schema.tables, on: connection)
             let figures = try readTables(reader, mapping, connection)
             try setSequences(reader.head, mapping, connection)

@@ -381,7 +381,7 @@ final class PostgreSQLMigration: MigrationDriver {
         var final: [(from: SQLName, to: SQLName)] = []
         // The temporary names of the sequences that stay.
         var current: [SQLName: SQLName] = [:]
-        let order = try KeyOrder.found(in: source, connection)
+        let order = try KeyOrder.order(in: source, connection)
         for table in layout.tables {
             let name = PostgreSQLSchema.sequence(table.destination)
             guard let old = table.source.map(PostgreSQLSchema.sequence) else {
@@ -391,6 +391,7 @@ final class PostgreSQLMigration: MigrationDriver {
             if let other = current[old] {
                 // A second table gets rows of the same old hierarchy.
                 let last = try connection.query("SELECT last_value FROM \(other)").firstInt64 ?? 1
+                let order = try KeyOrder.order(of: other.description, connection)
                 final.append((try newSequence(order, from: last + Int64(PostgreSQLSchema.keyBlock)), name))
             } else if old == name {
                 current[old] = old

@@ -130,10 +130,10 @@ package final class PostgreSQLReplacement {
         }
     }
 
-    /// The order of the keys in the old store.
+    /// The order of the keys in the old store, for tables that the new one has more.
     package var keyOrder: KeyOrder {
         get throws {
-            try PostgreSQLBoundary.run(.migrating, at: target.place) { try KeyOrder.found(in: source, connection) }
+            try PostgreSQLBoundary.run(.migrating, at: target.place) { try KeyOrder.order(in: source, connection) }
         }
     }
 
@@ -152,13 +152,13 @@ package final class PostgreSQLReplacement {
         try PostgreSQLBoundary.run(.migrating, at: target.place) {
             let pool = OpenPostgreSQLStore.pool(working, size: 1, timeout: timeout)
             defer { pool.close() }
-            let order = try keyOrder
+            let orders = try KeyOrder.orders(in: source, connection)
             try pool.withConnection { connection in
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)
                 try connection.command(
                     "BEGIN; \(PostgreSQLEngine.workSetting); CREATE SCHEMA \(working.quotedSchema)"
                 )
-                try PostgreSQLSchema(source, keys: order).create(on: connection)
+                try PostgreSQLSchema(source) { orders[$0.name] ?? .consecutive }.create(on: connection)
                 for (table, columns) in PostgreSQLSchema.contents(source) {
                     try copy(table, columns: columns, to: connection)
                 }

@@ -37,7 +37,7 @@ extension OpenPostgreSQLStore {
         }
         defer { lease.release() }
         wasMade = try !StoreMetadata.hasTable(connection)
-        for statement in PortableTables.statements(PostgreSQLSchema(mapping, keys: request.keyOrder)) {
+        for statement in PortableTables.statements(PostgreSQLSchema(mapping) { _ in request.keyOrder }) {
             try run(statement, through: pool, on: connection)
             _ = try pool.repeatingConflicts { try lease.take() }
         }

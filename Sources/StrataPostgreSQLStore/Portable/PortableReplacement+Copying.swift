@@ -11,10 +11,12 @@ extension PortableReplacement {
             connection.patience = max(timeout, PostgreSQLEngine.workPatience)
             let pool = OpenPostgreSQLStore.pool(working, size: 1, timeout: timeout)
             defer { pool.close() }
-            let order = try keyOrder
+            let orders = try PortableStep.repeating { try KeyOrder.orders(in: source, connection) }
             try pool.withConnection { connection in
                 let statements = ["CREATE SCHEMA IF NOT EXISTS \(working.quotedSchema)", PortableTables.leases]
-                for statement in statements + PortableTables.statements(PostgreSQLSchema(source, keys: order)) {
+                for statement in statements
+                    + PortableTables.statements(PostgreSQLSchema(source) { orders[$0.name] ?? .consecutive })
+                {
                     try PortableStep.creation(statement, on: connection)
                 }
             }

@@ -118,11 +118,11 @@ package final class PortableReplacement {
         }
     }
 
-    /// The order of the keys in the old store.
+    /// The order of the keys in the old store, for tables that the new one has more.
     package var keyOrder: KeyOrder {
         get throws {
             try PostgreSQLBoundary.run(.migrating, at: target.place) {
-                try PortableStep.repeating { try KeyOrder.found(in: source, connection) }
+                try PortableStep.repeating { try KeyOrder.order(in: source, connection) }
             }
         }
     }

@@ -55,14 +55,15 @@ struct PortableTableSet {
     /// Makes the tables and their sequences, unless they are there.
     ///
     /// - Parameters:
-    ///   - order: The order of the keys.
+    ///   - order: The order of the keys of tables that have no rows yet.
     ///   - former: The sequence, in SQL, that has given out the keys of a table so far; `nil` if it has no rows yet.
     /// - Throws: ``ShapeLease/Lost``, ``PostgreSQLError``.
     func create(_ order: KeyOrder, continuing former: (SQLTable) -> String?) throws {
         let taken = PostgreSQLSchema.takenNames(mapping)
         for table in mapping.tables {
-            var start: Int64 = 1
+            var (start, order) = (Int64(1), order)
             if let former = former(table) {
+                order = try PortableStep.repeating { try KeyOrder.order(of: former, connection) }
                 // No process saves rows with keys of a later block any more.
                 let last = try PortableStep.repeating { try connection.query("SELECT last_value FROM \(former)") }
                 start = (last.firstInt64 ?? 1) + Int64(PostgreSQLSchema.keyBlock)

@@ -74,7 +74,7 @@ struct PortableWork {
         try PortableStep.repeating {
             try migration.checkRows(at: request.url, place: target.place, mayDropValues: request.mayDropValues)
         }
-        let order = try PortableStep.repeating { try KeyOrder.found(in: migration.source, connection) }
+        let order = try PortableStep.repeating { try KeyOrder.order(in: migration.source, connection) }
         try tables.create(order) { table in
             guard let source = migration.layout.tables.first(where: { $0.destination.name == table.name })?.source
             else { return nil }

@@ -54,8 +54,8 @@ final class KeyAllocation: Sendable {
         var nextBlocks: Int64 = 1
     }
 
-    /// A block of keys, and the number of the sequence that it was made from.
-    private typealias Block = (number: Int64, keys: Range<Int64>)
+    /// A block of keys, and how many keys the sequence has given for its area so far.
+    private typealias Block = (count: Int64, keys: Range<Int64>)
 
     /// The most blocks that are drawn when fewer would suffice.
     private static let mostBlocks: Int64 = 32
@@ -104,7 +104,7 @@ final class KeyAllocation: Sendable {
             let isDrawn = !FaultGuard.keyBlocks.isOff
             let drawn: [Block] = isDrawn ? try draw(blocks, of: table, on: connection) : [(1, 1..<(1 + blocks * size))]
             guard let last = drawn.last else { break }
-            outdatePlansIfGrown(to: last.number, root: root)
+            outdatePlansIfGrown(to: last.count, root: root)
             withStocks(run) { stocks in
                 for block in drawn { stocks[root, default: Stock()].ranges.join(block.keys) }
             }
@@ -146,26 +146,32 @@ final class KeyAllocation: Sendable {
             connection.isPooled
             ? try connection.query(sql, values)
             : try connection.answer(try connection.post(sql, values, isKept: false))
-        return try drawn.rows.map { row in
-            let order = KeyOrder(greatest: row.int64(2))
+        let rows = drawn.rows.map { $0 }
+        let order = rows.first.map { KeyOrder(greatest: $0.int64(2)) } ?? .consecutive
+        var taken = rows.map { $0.optionalInt64(3) }
+        if order == .scattered {
             // The statement has looked for rows with consecutive keys.
-            let first = order.block(row.int64(0), timeline).lowerBound
-            let taken = order == .consecutive ? row.optionalInt64(3) : try firstKey(from: first, table, connection)
-            return try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
+            let sql = """
+                SELECT (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key ORDER BY t.\(key) LIMIT 1)
+                FROM (SELECT unnest($1::bigint[]) AS key OFFSET 0) AS n
+                """
+            let firsts = PostgreSQLValue.array(
+                PostgreSQLArray(rows.map { order.block($0.int64(0), timeline).lowerBound })
+            )
+            let found =
+                connection.isPooled
+                ? try connection.query(sql, [firsts])
+                : try connection.answer(try connection.post(sql, [firsts], isKept: false))
+            taken = found.rows.map { $0.optionalInt64(0) }
         }
-    }
-
-    /// The first key from `first` on that a row has; `nil` if there is none.
-    private func firstKey(from first: Int64, _ table: SQLTable, _ connection: Connection) throws -> Int64? {
-        let key = mapping.dialect.naming.key
-        return try connection.query(
-            "SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= $1 ORDER BY t.\(key) LIMIT 1",
-            [.int8(first)]
-        ).firstInt64
+        return try zip(rows, taken).map { row, taken in
+            try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
+        }
     }
 
     /// Draws blocks, and asks for rows with their keys in another statement: the sequence and the table may be on two nodes.
     private func drawApart(_ blocks: Int64, of table: SQLTable, on connection: Connection) throws -> [Block] {
+        let key = mapping.dialect.naming.key
         let timeline = connection.timeline ?? 1
         let drawn = try connection.query(
             """
@@ -176,7 +182,11 @@ final class KeyAllocation: Sendable {
         )
         return try drawn.rows.map { row in
             let order = KeyOrder(greatest: row.int64(2))
-            let taken = try firstKey(from: order.block(row.int64(0), timeline).lowerBound, table, connection)
+            let found = try connection.query(
+                "SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= $1 ORDER BY t.\(key) LIMIT 1",
+                [.int8(order.block(row.int64(0), timeline).lowerBound)]
+            )
+            let taken = found.firstInt64
             return try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
         }
     }
@@ -213,7 +223,7 @@ final class KeyAllocation: Sendable {
                 "the sequence \(sequence.raw) is behind the rows of \(table.name.raw), which have the key \(taken) that it gives. Set it beyond the last one with setval"
             )
         }
-        return (number, keys)
+        return (order.count(number), keys)
     }
 
     // MARK: - Copies of other stores
@@ -224,16 +234,17 @@ final class KeyAllocation: Sendable {
     ///   sequence.
     func last(root: Int, _ connection: Connection) throws -> Int64? {
         guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else { return nil }
-        let found = try connection.query(
+        let found = try query(
             """
             SELECT CASE WHEN pg_catalog.has_sequence_privilege($1::text::regclass, 'USAGE, SELECT')
             THEN COALESCE(pg_catalog.pg_sequence_last_value($1::text::regclass), 0) END
             """,
-            [.text(PostgreSQLSchema.sequence(table).description)]
+            [.text(PostgreSQLSchema.sequence(table).description)],
+            connection
         )
         guard let number = found.firstInt64 else { return nil }
         guard number > 0 else { return 0 }
-        let order = try KeyOrder.found(PostgreSQLSchema.sequence(table).description, connection)
+        let order = try repeating(connection) { try KeyOrder.order(of: table, connection) }
         return order.lastKey(number, connection.timeline ?? 1)
     }
 
@@ -242,7 +253,8 @@ final class KeyAllocation: Sendable {
     /// - Parameters:
     ///   - keys: The highest of these keys, by the number of the root entity in the model.
     ///   - connection: A connection without an open transaction.
-    /// - Throws: `persistentStoreOperation` (134070) if keys of one of the hierarchies were given before.
+    /// - Throws: `persistentStoreOperation` (134070) if keys of one of the hierarchies were given before; `persistentStoreSave` (134030) if there are no
+    ///   keys beyond these.
     func advance(past keys: [Int: Int64], on connection: Connection) throws {
         for (root, key) in keys where key > 0 {
             guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else {
@@ -251,26 +263,46 @@ final class KeyAllocation: Sendable {
             if let given = try last(root: root, connection), given > 0 {
                 throw StoreChanges.givenKeys(of: entity.layout.name, at: pool.target.place)
             }
-            let sequence = PostgreSQLSchema.sequence(table).description
-            let order = try KeyOrder.found(sequence, connection)
-            let blocks = key / Int64(PostgreSQLSchema.keyBlock) + 1
-            if order == .consecutive, blocks <= Int64(WorkSize.drawnBlocks) {
-                // Others may draw keys at the same time, so the sequence is not set.
-                try connection.query(
-                    """
-                    SELECT pg_catalog.count(pg_catalog.nextval($1::text::regclass))
-                    FROM pg_catalog.generate_series(1, $2::bigint)
-                    """,
-                    [.text(sequence), .int8(blocks)]
-                )
-            } else {
-                // Others may draw only keys of the first area until then, and never those that come after.
-                try connection.query(
-                    "SELECT pg_catalog.setval($1::text::regclass, $2)",
-                    [.text(sequence), .int8(order.number(beyond: key))]
-                )
-            }
+            try advance(table, past: key, on: connection)
         }
+    }
+
+    /// Advances the sequence of a table that has given no keys.
+    func advance(_ table: SQLTable, past key: Int64, on connection: Connection) throws {
+        let sequence = PostgreSQLSchema.sequence(table)
+        let order = try repeating(connection) { try KeyOrder.order(of: table, connection) }
+        let blocks = key / Int64(PostgreSQLSchema.keyBlock) + 1
+        if order == .consecutive, blocks <= Int64(WorkSize.drawnBlocks) {
+            // Others may draw keys at the same time, so the sequence is not set.
+            _ = try query(
+                """
+                SELECT pg_catalog.count(pg_catalog.nextval($1::text::regclass))
+                FROM pg_catalog.generate_series(1, $2::bigint)
+                """,
+                [.text(sequence.description), .int8(blocks)],
+                connection
+            )
+            return
+        }
+        guard let number = order.number(beyond: key) else {
+            throw failure("the rows that are copied have the key \(key), beyond which none is left")
+        }
+        // Another copy may have set it meanwhile, so it is never set back.
+        _ = try query(
+            "SELECT pg_catalog.setval($1::text::regclass, GREATEST($2::bigint, s.last_value)) FROM \(sequence) AS s",
+            [.text(sequence.description), .int8(number)],
+            connection
+        )
+    }
+
+    /// Sends a statement that may be sent again.
+    private func query(_ sql: String, _ values: [PostgreSQLValue], _ connection: Connection) throws -> QueryResult {
+        try repeating(connection) { try connection.query(sql, values) }
+    }
+
+    /// Runs `body`, which a conflict on a portable store repeats.
+    private func repeating<R>(_ connection: Connection, _ body: () throws -> R) throws -> R {
+        form == .portable && connection.isIdle ? try pool.repeatingConflicts(body) : try body()
     }
 
     private func failure(_ reason: String) -> CocoaError {
@@ -282,12 +314,12 @@ final class KeyAllocation: Sendable {
         ).marked(.environment)
     }
 
-    /// Makes plans anew if a number of the sequence shows that a table has grown beyond the next power of ten.
+    /// Makes plans anew if the number of drawn keys shows that a table has grown beyond the next power of ten.
     ///
     /// The server keeps the plans of prepared statements. A plan that it has made for an empty table reads the whole
-    /// table, and would do so for each of a million rows. The numbers count the rows of all machines.
-    private func outdatePlansIfGrown(to number: Int64, root: Int) {
-        let count = String(number).count
+    /// table, and would do so for each of a million rows. The number counts the rows of all machines.
+    private func outdatePlansIfGrown(to drawn: Int64, root: Int) {
+        let count = String(drawn).count
         let hasGrown = digits.withLock { digits in
             let known = digits[root] ?? count
             // A thread that has drawn an earlier block may come later.

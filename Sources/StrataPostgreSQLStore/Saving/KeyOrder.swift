@@ -18,25 +18,44 @@ package enum KeyOrder: Sendable {
     static let blockBits = 30
     /// The number of bits below those, enough for the keys of a block.
     static let keyBits = KeyTimeline.numberBits - blockBits
-    /// The greatest value of a sequence with scattered keys; 22 bits are left for areas.
-    static let greatestScattered = (Int64(1) << (blockBits + 22)) * Int64(PostgreSQLSchema.keyBlock) - 1
+    /// The number of bits above those of an area.
+    private static let areaBits = 22
+    /// The greatest value of a sequence with scattered keys.
+    static let greatestScattered = (Int64(1) << (blockBits + areaBits)) * Int64(PostgreSQLSchema.keyBlock) - 1
 
     /// The order of a sequence with this greatest value.
     init(greatest: Int64) { self = greatest == Self.greatestScattered ? .scattered : .consecutive }
 
-    /// The order of the keys in a store.
-    static func found(in mapping: SQLMapping, _ connection: Connection) throws -> Self {
-        guard let table = mapping.tables.first else { return .consecutive }
-        return try found(PostgreSQLSchema.sequence(table).description, connection)
+    /// The order in which a table gets its keys.
+    static func order(of table: SQLTable, _ connection: Connection) throws -> Self {
+        try order(of: PostgreSQLSchema.sequence(table).description, connection)
     }
 
     /// The order of the keys that a sequence gives.
-    static func found(_ sequence: String, _ connection: Connection) throws -> Self {
+    ///
+    /// - Parameters:
+    ///   - sequence: The sequence, in SQL.
+    ///   - connection: The connection.
+    /// - Returns: The order.
+    /// - Throws: ``PostgreSQLError``.
+    static func order(of sequence: String, _ connection: Connection) throws -> Self {
         let greatest = try connection.query(
             "SELECT (pg_catalog.pg_sequence_parameters($1::text::regclass)).maximum_value",
             [.text(sequence)]
         )
         return greatest.firstInt64.map(Self.init(greatest:)) ?? .consecutive
+    }
+
+    /// The orders in which the tables of a store get their keys.
+    static func orders(in mapping: SQLMapping, _ connection: Connection) throws -> [SQLName: Self] {
+        var orders: [SQLName: Self] = [:]
+        for table in mapping.tables { orders[table.name] = try order(of: table, connection) }
+        return orders
+    }
+
+    /// The order for a table that a store gets later: that of its other tables.
+    static func order(in mapping: SQLMapping, _ connection: Connection) throws -> Self {
+        try mapping.tables.first.map { try order(of: $0, connection) } ?? .consecutive
     }
 
     /// The properties of a sequence, as `CREATE SEQUENCE` and `ALTER SEQUENCE` take them.
@@ -69,36 +88,47 @@ package enum KeyOrder: Sendable {
 
     /// A number of the sequence; the keys of all later numbers are greater than a given key.
     ///
-    /// They lie in another area of keys, so that the sequence need not go through all numbers before.
-    func number(beyond key: Int64) -> Int64 {
+    /// They lie in another area of keys, so that the sequence need not go through all numbers before. It is `nil` if no area is left.
+    func number(beyond key: Int64) -> Int64? {
         let area = key >> KeyTimeline.numberBits + 1
-        return switch self {
-        case .consecutive: area << KeyTimeline.numberBits
-        case .scattered: area << Self.blockBits * Int64(PostgreSQLSchema.keyBlock)
+        return area < 1 << Self.areaBits ? area * numbersOfArea : nil
+    }
+
+    /// The numbers of an area of 2^40 keys.
+    private var numbersOfArea: Int64 {
+        switch self {
+        case .consecutive: 1 << KeyTimeline.numberBits
+        case .scattered: Int64(PostgreSQLSchema.keyBlock) << Self.blockBits
         }
     }
 
-    /// The greatest number that stands for the block of a key, in SQL.
+    /// How many numbers of its area a sequence has given up to this one.
+    func count(_ number: Int64) -> Int64 { number % numbersOfArea }
+
+    /// The greatest number that stands for the block of a key, in SQL, which is not given yet if it is beyond the last one.
     ///
-    /// If a key belongs to no block, because it comes from another store, then that is the greatest number of its area.
+    /// A key in a later area than the last number comes from a later timeline of the server, and counts by its place in the area. A key in an earlier area
+    /// comes from another store, and its number is 0.
     ///
     /// - Parameters:
     ///   - key: The key, in SQL.
-    ///   - timeline: The timeline of the server.
+    ///   - last: The last number of the sequence, in SQL.
     /// - Returns: The number, in SQL.
-    func greatestNumber(of key: String, _ timeline: Int64) -> String {
+    func greatestNumber(of key: String, last: String) -> String {
         let bits = KeyTimeline.numberBits
+        let area = "\(last) / \(numbersOfArea)"
+        let place: String
         switch self {
-        case .consecutive: return "\(key) % (1::bigint << \(bits))"
+        case .consecutive: place = "\(key) % \(numbersOfArea)"
         case .scattered:
-            let size = PostgreSQLSchema.keyBlock
-            let area = "((\(key) - 1 >> \(bits)) - \(max(timeline - 1, 0)))"
             let block = "pg_catalog.reverse((\(key) - 1 >> \(Self.keyBits))::bit(\(Self.blockBits))::text)"
+            let size = PostgreSQLSchema.keyBlock
+            // A key between the blocks counts as one of the last block.
             let isInBlock = "(\(key) - 1 & \(1 << Self.keyBits - 1)) < \(size)"
-            let place =
-                "CASE WHEN \(isInBlock) THEN \(block)::bit(\(Self.blockBits))::bigint ELSE \(Self.blockMask) END"
-            return "(\(area) << \(Self.blockBits) | \(place)) * \(size) + \(size - 1)"
+            place =
+                "CASE WHEN \(isInBlock) THEN \(block)::bit(\(Self.blockBits))::bigint ELSE \(Self.blockMask) END * \(size) + \(size - 1)"
         }
+        return "CASE WHEN \(key) - 1 >> \(bits) < \(area) THEN 0 ELSE \(area) * \(numbersOfArea) + \(place) END"
     }
 
     // MARK: - Areas
@@ -113,7 +143,7 @@ package enum KeyOrder: Sendable {
     /// Other timelines of the server have other areas.
     private static func area(_ number: Int64, _ timeline: Int64) -> Int64 {
         let area = (number / Int64(PostgreSQLSchema.keyBlock)) >> blockBits
-        return ((max(timeline - 1, 0) + area) % (1 << 22)) << KeyTimeline.numberBits
+        return ((max(timeline - 1, 0) + area) % (1 << areaBits)) << KeyTimeline.numberBits
     }
 
     private static func reversed(_ block: Int64) -> Int64 {

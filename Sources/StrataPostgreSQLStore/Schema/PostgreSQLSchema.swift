@@ -21,13 +21,13 @@ package struct PostgreSQLSchema {
     ///
     /// - Parameters:
     ///   - mapping: The tables of the model.
-    ///   - keys: The order of the keys that new rows get.
-    package init(_ mapping: SQLMapping, keys: KeyOrder = .consecutive) {
+    ///   - keys: The order of the keys that the rows of a table get.
+    package init(_ mapping: SQLMapping, keys: (SQLTable) -> KeyOrder = { _ in .consecutive }) {
         let taken = Self.takenNames(mapping)
         tables =
             Self.bookkeeping
             + mapping.tables.flatMap {
-                [Self.createSequence(Self.sequence($0), keys), Self.create($0, as: $0.name, besides: taken)]
+                [Self.createSequence(Self.sequence($0), keys($0)), Self.create($0, as: $0.name, besides: taken)]
             }
             + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) }
         indexes = Self.indexes(mapping).map(\.sql)

@@ -106,9 +106,9 @@ package struct PostgreSQLVerifier {
 
     private mutating func checkKeys(_ table: SQLTable) throws {
         let sequence = PostgreSQLSchema.sequence(table)
-        let number = try KeyOrder.found(sequence.description, connection).greatestNumber(
+        let number = try KeyOrder.order(of: table, connection).greatestNumber(
             of: naming.key.description,
-            connection.timeline ?? 1
+            last: "s.last_value"
         )
         // The sequence gives the number of a block. If it was not asked yet, then its value is the next one.
         try count(
