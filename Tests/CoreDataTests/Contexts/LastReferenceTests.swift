@@ -21,7 +21,7 @@ struct LastReferenceTests {
         _ look: @escaping @Sendable () -> Void,
         during body: (_ waitForLook: () -> Void) throws -> Void
     ) rethrows {
-        alarm(60)
+        alarm(300)
         let (looks, isOver, ended) = (Shared(0), Shared(false), DispatchSemaphore(value: 0))
         Thread.detachNewThread {
             while !isOver.current {

@@ -24,7 +24,7 @@ struct ReplacedHandlerTests {
         remove: () -> Void,
         isSet: @escaping @Sendable () -> Bool
     ) {
-        alarm(30)
+        alarm(300)
         let found = Shared<[Bool]>([])
         let note: @Sendable () -> Void = {
             let isSet = isSet()
