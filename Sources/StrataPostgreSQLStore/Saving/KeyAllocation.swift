@@ -140,33 +140,36 @@ final class KeyAllocation: Sendable {
         let values: [PostgreSQLValue] = [
             .text(sequence.description), .int8(blocks), .int8(KeyTimeline.first(timeline)),
         ]
-        // The statement is planned each time, because a plan from when the table was small would read the whole table.
-        // Behind a pooler nothing is prepared anyway.
-        let drawn =
-            connection.isPooled
-            ? try connection.query(sql, values)
-            : try connection.answer(try connection.post(sql, values, isKept: false))
-        let rows = drawn.rows.map { $0 }
+        let rows = try Self.answer(sql, values, connection).rows.map { $0 }
         let order = rows.first.map { KeyOrder(greatest: $0.int64(2)) } ?? .consecutive
-        var taken = rows.map { $0.optionalInt64(3) }
-        if order == .scattered {
-            // The statement has looked for rows with consecutive keys.
-            let sql = """
-                SELECT (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key ORDER BY t.\(key) LIMIT 1)
-                FROM (SELECT unnest($1::bigint[]) AS key OFFSET 0) AS n
-                """
-            let firsts = PostgreSQLValue.array(
-                PostgreSQLArray(rows.map { order.block($0.int64(0), timeline).lowerBound })
-            )
-            let found =
-                connection.isPooled
-                ? try connection.query(sql, [firsts])
-                : try connection.answer(try connection.post(sql, [firsts], isKept: false))
-            taken = found.rows.map { $0.optionalInt64(0) }
-        }
+        // The statement has looked for rows with consecutive keys.
+        let taken =
+            order == .consecutive
+            ? rows.map { $0.optionalInt64(3) }
+            : try firstKeys(from: rows.map { order.block($0.int64(0), timeline).lowerBound }, table, connection)
         return try zip(rows, taken).map { row, taken in
             try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
         }
+    }
+
+    /// The first key from each of some keys on that a row has; `nil` if there is none.
+    private func firstKeys(from keys: [Int64], _ table: SQLTable, _ connection: Connection) throws -> [Int64?] {
+        let key = mapping.dialect.naming.key
+        let sql = """
+            SELECT (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key ORDER BY t.\(key) LIMIT 1)
+            FROM (SELECT unnest($1::bigint[]) AS key OFFSET 0) AS n
+            """
+        return try Self.answer(sql, [.array(PostgreSQLArray(keys))], connection).rows.map { $0.optionalInt64(0) }
+    }
+
+    /// The answer to a statement that is planned each time, because a plan from when the table was small would read the whole table.
+    private static func answer(_ sql: String, _ values: [PostgreSQLValue], _ connection: Connection) throws
+        -> QueryResult
+    {
+        // Behind a pooler nothing is prepared anyway.
+        connection.isPooled
+            ? try connection.query(sql, values)
+            : try connection.answer(try connection.post(sql, values, isKept: false))
     }
 
     /// Draws blocks, and asks for rows with their keys in another statement: the sequence and the table may be on two nodes.
