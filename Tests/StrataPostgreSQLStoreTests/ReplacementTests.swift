@@ -49,10 +49,15 @@ struct ReplacementTests {
         try store.connection().query("SELECT strata_id FROM city ORDER BY 1").rows.map { $0.int64(0) }
     }
 
-    @Test func `a mapping model makes a new store in the place of the old one, with its UUID and its keys`() throws {
+    /// The keys of rows that were saved after a failover lie above 2^40.
+    @Test(arguments: [0, 1 << 40, 5 << 40 + 7] as [Int64])
+    func `a mapping model makes a new store in the place of the old one, with its UUID and its keys`(
+        _ offset: Int64
+    ) throws {
         let store = ChangingStore()
         try store.fill()
         let connection = try store.connection()
+        try connection.command("UPDATE city SET strata_id = strata_id + \(offset)")
         try connection.command("CREATE TABLE of_somebody_else AS SELECT 7 AS value")
         let uuid = try connection.query("SELECT uuid FROM strata_store").rows.map { $0.string(0) }
         let keys = try keys(store)
@@ -77,6 +82,7 @@ struct ReplacementTests {
             try context.save()
         }
         try expectEqual(self.keys(store).count, 3)
+        try expect(require(self.keys(store).last) > require(keys.last))
     }
 
     @Test func `a limit for the statements of a role does not end a migration that makes a new store`() throws {
