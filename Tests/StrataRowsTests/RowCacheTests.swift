@@ -173,6 +173,21 @@ struct RowCacheTests {
         expectEqual(version, 2)
     }
 
+    @Test func `rows that nobody holds stay below the limit, however many come at a time`() {
+        cache.limit = 1 << 20
+        for number in 0..<6 {
+            let save = cache.beginAccess()
+            cache.publish(
+                written: (1...30_000).map { row(Int64(number * 30_000 + $0), 1) },
+                removed: [],
+                by: save
+            )
+            cache.endAccess(save)
+            // A row takes more than 60 bytes, and the last rows may come after the last sweep.
+            expect(cache.count < 2 * (1 << 20) / 60 + 30_000, "\(cache.count) after \(number)")
+        }
+    }
+
     @Test func `a removal is remembered for a read that began before it, though an older one has ended`() {
         let oldest = cache.beginAccess()
         publish(cache.beginAccess(), writes: 1)

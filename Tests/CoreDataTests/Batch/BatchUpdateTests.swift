@@ -364,6 +364,56 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `objects that were read before show what a batch has done to the other sides of their relationships`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        // Other keys than those of the venues.
+        for number in 0..<5 { try stack.store(Licence.self) { licence, _ in licence.number = "spare \(number)" } }
+        try stack.storeNumberedVenues(2) { number, venue, context in
+            let licence = Licence(context: context)
+            licence.number = "\(number)"
+            venue.licence = licence
+            let photo = Photo(context: context)
+            photo.title = "\(number)"
+            venue.photos = [photo]
+        }
+        let reader = stack.context()
+        let (licences, venues) = try reader.performAndWait {
+            let (licences, venues) = (try reader.all(Licence.self), try reader.all(Venue.self))
+            for licence in licences { _ = licence.venue?.name }
+            for venue in venues { _ = (venue.licence?.number, venue.photos.count) }
+            return (licences.map(\.objectID), venues.map(\.objectID))
+        }
+        /// What look-ups by ID show, which ask the row cache first.
+        func seen() throws -> [String] {
+            let context = stack.context()
+            return try context.performAndWait {
+                try licences.map { try context.get($0, Licence.self) }.map {
+                    "\($0.number ?? "") \($0.venue?.name ?? "-")"
+                }.sorted().filter { !$0.hasPrefix("spare") }
+                    + venues.map { try context.get($0, Venue.self) }.map {
+                        "\($0.name ?? "") \($0.licence?.number ?? "-") \($0.photos.compactMap(\.title))"
+                    }.sorted()
+            }
+        }
+        try expectEqual(seen(), ["0 v0", "1 v1", #"v0 0 ["0"]"#, #"v1 1 ["1"]"#])
+        let clearing = NSBatchUpdateRequest(entityName: "Venue")
+        clearing.predicate = NSPredicate(format: "name == 'v1'")
+        clearing.propertiesToUpdate = ["licence": NSNull()]
+        try stack.execute(clearing)
+        try expectEqual(seen(), ["0 v0", "1 -", #"v0 0 ["0"]"#, #"v1 - ["1"]"#])
+        let moving = NSBatchUpdateRequest(entityName: "Photo")
+        moving.predicate = NSPredicate(format: "title == '0'")
+        moving.propertiesToUpdate = try [
+            "venue": require(venues.first { try stack.read($0, Venue.self, \.name) == "v1" })
+        ]
+        try stack.execute(moving)
+        try expectEqual(seen(), ["0 v0", "1 -", "v0 0 []", #"v1 - ["1", "0"]"#])
+        try expectEqual(stack.problems(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `what cannot be set is refused by name, and nothing is changed`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeNumberedVenues(1)

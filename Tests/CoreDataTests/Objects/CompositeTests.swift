@@ -62,6 +62,32 @@ struct CompositeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `an inner one is set by its path, and a neighbour whose name begins the same way is not`(
+        _ kind: StoreKind
+    ) throws {
+        let outer = Self.composite(
+            "place",
+            [Self.composite("in", [attribute("door"), attribute("bell")]), attribute("inside"), attribute("i")]
+        )
+        let room = NSEntityDescription("Room", outer)
+        let context = try Stack(kind, model: NSManagedObjectModel(room)).context()
+        try context.performAndWait {
+            let object = NSEntityDescription.insertNewObject(forEntityName: "Room", into: context)
+            object.setValue(["in": ["door": "a", "bell": "b"], "inside": "c", "i": "d"], forKey: "place")
+            object.setValue(["door": "x"], forKeyPath: "place.in")
+            func texts() -> [String?] {
+                ["in.door", "in.bell", "inside", "i"].map { object.value(forKeyPath: "place.\($0)") as? String }
+            }
+            expectEqual(texts(), ["x", nil, "c", "d"])
+            try context.save()
+            context.refreshAllObjects()
+            expectEqual(texts(), ["x", nil, "c", "d"])
+            object.setValue(nil, forKeyPath: "place.in")
+            expectEqual(texts(), [nil, nil, "c", "d"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `an optional one starts as nil, whatever default values its elements have`(_ kind: StoreKind) throws {
         let stack = try Stack(kind, model: Self.model())
         func check(_ office: NSManagedObject) {
