@@ -406,6 +406,31 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
+    func `a deletion that loses gives a one-to-one relationship back (CS-110)`(_ kind: StoreKind, _ policy: Policy)
+        throws
+    {
+        let contest = try Contest(kind, policy) { venue, context in
+            venue.licence = Licence(context: context)
+            venue.licence?.number = "old"
+        }
+        let (stack, context, id) = (contest.stack, contest.context, contest.id)
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            let licence = try require(venue.licence)
+            context.delete(licence)
+            context.processPendingChanges()
+            expect(venue.licence == nil)
+            try stack.change(licence.objectID, Licence.self) { licence, _ in licence.number = "theirs" }
+            try context.save()
+            expect(venue.licence === licence && licence.venue === venue)
+            expect(!licence.isDeleted && !context.hasChanges)
+            expectEqual(licence.number, "theirs")
+        }
+        try expectEqual(stack.read(id, Venue.self) { $0.licence?.number }, "theirs")
+        try expectEqual(stack.problems(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
     func `a deletion that loses leaves orders as they are stored (CS-109, 110)`(_ kind: StoreKind, _ policy: Policy)
         throws
     {

@@ -321,17 +321,29 @@ struct MergeTests {
         let context = stack.context()
         let writer = NSManagedObjectContext(.privateQueue)
         writer.persistentStoreCoordinator = second
+        let doomed = try stack.storeCity("doomed")
         let log = NotificationLog([.NSManagedObjectContextDidSave], of: writer)
+        let merged = NotificationLog([.NSManagedObjectContextDidMergeChangesObjectIDs], of: context)
         try context.performAndWait {
             let city = try context.get(id, City.self)
+            let gone = try context.get(doomed, City.self)
             expectEqual(city.name, "old")
             try writer.performAndWait {
-                try writer.all(City.self).first?.name = "theirs"
+                for other in try writer.all(City.self) {
+                    if other.name == "old" { other.name = "theirs" } else { writer.delete(other) }
+                }
+                City(context: writer).name = "new"
                 try writer.save()
             }
             context.mergeChanges(fromContextDidSave: try require(log.entries.first).notification)
             expectEqual(city.name, "theirs")
+            expect(gone.isDeleted || gone.managedObjectContext == nil)
         }
+        // The notification has the IDs that the context's own coordinator gives.
+        let known = try context.performAndWait { try Set(context.all(City.self).map(\.objectID)) }
+        let entry = try require(merged.entries.first)
+        expectEqual(entry.ids(NSInsertedObjectIDsKey).union(entry.ids(NSUpdatedObjectIDsKey)), known)
+        expectEqual(entry.ids(NSDeletedObjectIDsKey), [doomed])
         for store in second.persistentStores { try second.remove(store) }
     }
 

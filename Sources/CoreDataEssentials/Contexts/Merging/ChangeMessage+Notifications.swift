@@ -42,10 +42,7 @@ extension ChangeMessage {
         self.init()
         if let saved = userInfo[Self.key] as? UncheckedBox<ChangeMessage> {
             self = saved.value
-            guard let coordinator, !belongs(to: coordinator) else { return }
-            inserted = inserted.compactMap { Self.own($0, coordinator) }
-            updated = updated.compactMap { Self.own($0, coordinator) }
-            deleted = deleted.compactMap { Self.own($0, coordinator) }
+            if let coordinator, !belongs(to: coordinator) { translate(for: coordinator) }
             return
         }
         inserted = Self.changes(in: userInfo, under: [.insertedObjects, .insertedObjectIDs], coordinator: coordinator)
@@ -89,6 +86,15 @@ extension ChangeMessage {
         // The object is in a tree of contexts and not saved to a store yet.
         guard let store = coordinator?.storeForInsertion(of: id.layout) else { return nil }
         return Change(key: key, layout: id.layout, store: store, temporaryID: id)
+    }
+
+    /// Names all changes as this coordinator does.
+    ///
+    /// An initialiser cannot do it itself, because what it sets does not renew the shared IDs.
+    private mutating func translate(for coordinator: NSPersistentStoreCoordinator) {
+        inserted = inserted.compactMap { Self.own($0, coordinator) }
+        updated = updated.compactMap { Self.own($0, coordinator) }
+        deleted = deleted.compactMap { Self.own($0, coordinator) }
     }
 
     /// The change as this coordinator names it: IDs of another coordinator on the same file are translated by their
