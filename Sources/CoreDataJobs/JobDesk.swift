@@ -15,7 +15,7 @@ struct JobClaim: Sendable {
     let isCancelRequested: Bool
     /// When the job was due.
     let runAt: Date
-    /// A time before its lease began.
+    /// A time before its lease began; tests make it earlier.
     var leasedAfter: ContinuousClock.Instant
     /// When the worker has taken it.
     let start = ContinuousClock.now

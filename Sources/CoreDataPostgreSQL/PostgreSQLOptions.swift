@@ -37,7 +37,7 @@ public let NSPostgreSQLForeignKeysOption = "NSPostgreSQLForeignKeys"
 ///
 /// Some engines that speak PostgreSQL's protocol split tables by ranges of keys, and keep the parts on several machines. Keys are usually consecutive,
 /// so that all new rows go to the machine with the last part. Scattered keys spread them over all machines: a process draws 1,000 keys at a time, which
-/// are consecutive, and each such block lies elsewhere. On one machine consecutive keys are faster, because an index then grows at its end only.
+/// are consecutive, and each such block lies elsewhere. On one machine leave it off: with consecutive keys an index grows at its end only.
 ///
 /// The option counts when the store is made, and holds for all programs from then on, also after migrations, backups and new names. An existing store
 /// keeps the order of its keys, whatever the option says. A hierarchy of entities has 2^30 blocks, about 10^12 keys, before its keys continue in another area of as many.

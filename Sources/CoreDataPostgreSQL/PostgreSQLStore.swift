@@ -292,9 +292,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 }
 
 extension PostgreSQLReplacement: StoreReplacement {
-    package var options: [AnyHashable: Any] {
-        get throws { [NSPostgreSQLScatteredKeysOption: try keyOrder == .scattered] }
-    }
+    package var options: [AnyHashable: Any] { get throws { try keyOrder.options } }
 
     package func finish(_ model: NSManagedObjectModel, configuration: String?) throws {
         try model.tryFreeze()
@@ -306,9 +304,7 @@ extension PostgreSQLReplacement: StoreReplacement {
 }
 
 extension PortableReplacement: StoreReplacement {
-    package var options: [AnyHashable: Any] {
-        get throws { [NSPostgreSQLScatteredKeysOption: try keyOrder == .scattered] }
-    }
+    package var options: [AnyHashable: Any] { get throws { try keyOrder.options } }
 
     package func finish(_ model: NSManagedObjectModel, configuration: String?) throws {
         try model.tryFreeze()
@@ -328,4 +324,9 @@ extension PostgreSQLStore: CommitReportingStore {
         postgreSQL.onChanges { poster.enqueue() }
         remoteChanges.withLock { $0 = poster }
     }
+}
+
+extension KeyOrder {
+    /// The options of a new store that has this order.
+    fileprivate var options: [AnyHashable: Any] { [NSPostgreSQLScatteredKeysOption: self == .scattered] }
 }

@@ -130,7 +130,9 @@ import Synchronization
     /// store while the commit lasts.
     package static var pendingRows: Int { size(10_000, small: 2) }
 
-    /// The most blocks of keys that are drawn to move a sequence on, which is safer than to set it, but takes longer.
+    // MARK: - Keys
+
+    /// The most blocks of keys that are drawn to advance a sequence. For more of them it is set, which takes no longer for a billion.
     package static var drawnBlocks: Int { size(1_000_000, small: 2) }
 
     // MARK: - History

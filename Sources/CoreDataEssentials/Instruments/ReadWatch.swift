@@ -117,7 +117,10 @@ package enum ReadWatching {
     package static let interval = AtomicCell(initialThreshold == nil ? 0 : usualInterval)
 
     /// The number of blocks and coordinators in the process that are watched.
-    fileprivate static let watches = AtomicCell(0)
+    private static let watches = AtomicCell(0)
+
+    /// Whether anything is watched, so that reads have to be announced.
+    @inline(__always) static var isOn: Bool { watches.load(ordering: .relaxed) > 0 }
 
     /// Notes that a block or a coordinator is watched from now on.
     package static func begin() { watches.add(1, ordering: .relaxed) }
@@ -142,7 +145,7 @@ extension NSPersistentStoreCoordinator {
     /// Announces a read that no context makes.
     @inline(__always)
     package func willRead(_ read: @autoclosure () -> StoreRead) throws {
-        guard ReadWatching.watches.load(ordering: .relaxed) > 0 else { return }
+        guard ReadWatching.isOn else { return }
         try announce(read(), in: nil)
     }
 
@@ -203,7 +206,7 @@ extension NSManagedObjectContext {
     /// - Throws: The error of a watch that refuses the read.
     @inline(__always)
     final func willRead(_ read: @autoclosure () -> StoreRead) throws {
-        guard ReadWatching.watches.load(ordering: .relaxed) > 0 else { return }
+        guard ReadWatching.isOn else { return }
         try announce(read())
     }
 

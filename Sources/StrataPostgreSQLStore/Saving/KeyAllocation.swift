@@ -9,13 +9,15 @@ import StrataSQL
 ///
 /// The server that replaces it has another timeline. It may give numbers again that the sequence has given before. So
 /// the lower bits of a key are the number of the sequence, and the upper bits count the timelines before. On the first
-/// timeline the key and the number are equal.
+/// timeline a consecutive key (``KeyOrder``) and the number are equal.
 enum KeyTimeline {
     /// The number of bits for the numbers of sequences.
     static let numberBits = 40
+    /// The number of bits above those.
+    static let areaBits = 22
 
     /// The offset that is added to the numbers of a sequence on a timeline.
-    static func first(_ timeline: Int64) -> Int64 { (max(timeline - 1, 0) % (1 << 22)) << numberBits }
+    static func first(_ timeline: Int64) -> Int64 { (max(timeline - 1, 0) % (1 << areaBits)) << numberBits }
 
     static func key(_ number: Int64, _ timeline: Int64) -> Int64 { first(timeline) + number }
 }
@@ -189,8 +191,14 @@ final class KeyAllocation: Sendable {
                 "SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= $1 ORDER BY t.\(key) LIMIT 1",
                 [.int8(order.block(row.int64(0), timeline).lowerBound)]
             )
-            let taken = found.firstInt64
-            return try block(row.int64(0), increment: row.int64(1), order, taken: taken, of: table, timeline)
+            return try block(
+                row.int64(0),
+                increment: row.int64(1),
+                order,
+                taken: found.firstInt64,
+                of: table,
+                timeline
+            )
         }
     }
 
@@ -271,7 +279,7 @@ final class KeyAllocation: Sendable {
     }
 
     /// Advances the sequence of a table that has given no keys.
-    func advance(_ table: SQLTable, past key: Int64, on connection: Connection) throws {
+    private func advance(_ table: SQLTable, past key: Int64, on connection: Connection) throws {
         let sequence = PostgreSQLSchema.sequence(table)
         let order = try repeating(connection) { try KeyOrder.order(of: table, connection) }
         let blocks = key / Int64(PostgreSQLSchema.keyBlock) + 1

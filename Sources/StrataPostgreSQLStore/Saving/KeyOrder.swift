@@ -18,10 +18,9 @@ package enum KeyOrder: Sendable {
     static let blockBits = 30
     /// The number of bits below those, enough for the keys of a block.
     static let keyBits = KeyTimeline.numberBits - blockBits
-    /// The number of bits above those of an area.
-    private static let areaBits = 22
     /// The greatest value of a sequence with scattered keys.
-    static let greatestScattered = (Int64(1) << (blockBits + areaBits)) * Int64(PostgreSQLSchema.keyBlock) - 1
+    static let greatestScattered =
+        (Int64(1) << (blockBits + KeyTimeline.areaBits)) * Int64(PostgreSQLSchema.keyBlock) - 1
 
     /// The order of a sequence with this greatest value.
     init(greatest: Int64) { self = greatest == Self.greatestScattered ? .scattered : .consecutive }
@@ -58,7 +57,7 @@ package enum KeyOrder: Sendable {
         try mapping.tables.first.map { try order(of: $0, connection) } ?? .consecutive
     }
 
-    /// The properties of a sequence, as `CREATE SEQUENCE` and `ALTER SEQUENCE` take them.
+    /// The properties of a sequence, as `CREATE SEQUENCE` takes them.
     var properties: String {
         switch self {
         case .consecutive: "INCREMENT BY \(PostgreSQLSchema.keyBlock)"
@@ -91,7 +90,7 @@ package enum KeyOrder: Sendable {
     /// They lie in another area of keys, so that the sequence need not go through all numbers before. It is `nil` if no area is left.
     func number(beyond key: Int64) -> Int64? {
         let area = key >> KeyTimeline.numberBits + 1
-        return area < 1 << Self.areaBits ? area * numbersOfArea : nil
+        return area < 1 << KeyTimeline.areaBits ? area * numbersOfArea : nil
     }
 
     /// The numbers of an area of 2^40 keys.
@@ -143,7 +142,7 @@ package enum KeyOrder: Sendable {
     /// Other timelines of the server have other areas.
     private static func area(_ number: Int64, _ timeline: Int64) -> Int64 {
         let area = (number / Int64(PostgreSQLSchema.keyBlock)) >> blockBits
-        return ((max(timeline - 1, 0) + area) % (1 << areaBits)) << KeyTimeline.numberBits
+        return ((max(timeline - 1, 0) + area) % (1 << KeyTimeline.areaBits)) << KeyTimeline.numberBits
     }
 
     private static func reversed(_ block: Int64) -> Int64 {

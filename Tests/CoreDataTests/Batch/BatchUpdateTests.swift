@@ -385,7 +385,7 @@ struct BatchUpdateTests {
             for venue in venues { _ = (venue.licence?.number, venue.photos.count) }
             return (licences.map(\.objectID), venues.map(\.objectID))
         }
-        /// What look-ups by ID show, which ask the row cache first.
+        /// The objects as look-ups by ID show them. A look-up asks the row cache first.
         func seen() throws -> [String] {
             let context = stack.context()
             return try context.performAndWait {

@@ -143,7 +143,17 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         )
     }
 
-    /// The entity that is fetched, which a request may name or mean by a class.
+    /// Announces a read that a store has answered, so that nothing can refuse it any more.
+    private func announce(_ answer: PreparedReads.Answer) {
+        // A read inside the scope is announced there.
+        if case .askInScope = answer { return }
+        guard ReadWatching.isOn, let layout = entity?.layout else { return }
+        try? context.willRead(StoreRead(.fetch, layout, predicate: specification.predicate))
+    }
+
+    /// The entity that is fetched, which a request may name, describe or mean by a class.
+    ///
+    /// Any thread may ask for it.
     private var entity: NSEntityDescription? {
         context.persistentStoreCoordinator.flatMap {
             try? FetchPlanner(model: $0.frozenModel).entity(of: specification)
@@ -198,11 +208,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         switch answer {
         case .failure(let error): finish(.failed(error))
         case .success(let answer):
-            // The store has answered, so nothing can be refused any more. A read inside the scope is announced there.
-            if case .askInScope = answer {
-            } else if let layout = entity?.layout {
-                try? context.willRead(StoreRead(.fetch, layout, predicate: specification.predicate))
-            }
+            announce(answer)
             if reads.enter(answer, to: question) { overtakenReads += 1 }
             go(on: round())
         }
