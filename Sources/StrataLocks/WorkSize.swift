@@ -132,7 +132,9 @@ import Synchronization
 
     // MARK: - Keys
 
-    /// The most blocks of keys that are drawn to advance a sequence. For more of them it is set, which takes no longer for a billion.
+    /// The most blocks of keys that are drawn to advance a sequence.
+    ///
+    /// Beyond that the sequence is set, which takes one statement for any number of blocks.
     package static var drawnBlocks: Int { size(1_000_000, small: 2) }
 
     // MARK: - History
