@@ -307,7 +307,9 @@ private struct DictionaryPlanBuilder {
         )
     }
 
-    /// The value by which equal results are sorted, if only one of them is returned: the first value among them.
+    /// The value by which equal results are sorted, if only one of them is returned: the least or greatest among them.
+    ///
+    /// nil does not count, and text is compared by its bytes.
     private func representative(_ term: ResolvedSort.Term, _ columns: [ResolvedExpression]) -> ResolvedSort.Term {
         guard !columns.contains(where: term.expression.isSame(as:)) else { return term }
         return ResolvedSort.Term(

@@ -115,6 +115,46 @@ struct FetchingFromSeveralStoresTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, ["here", "elsewhere", "here, without values", "elsewhere, without values"])
+    func `stored values decide the order and the window, although objects show others`(
+        _ kind: StoreKind,
+        changed form: String
+    ) throws {
+        let (isChangedHere, includesValues) = (form.hasPrefix("here"), !form.hasSuffix("without values"))
+        let guide = try SplitGuide(kind)
+        try guide.read { context throws in
+            let request = request(Venue.self)
+            let ids = self.request(NSManagedObjectID.self, .managedObjectIDResultType)
+            let all = try context.fetch(request)
+            expectEqual(all.map(\.price), [10, 10, 20, 20, 30, 40, 50])
+            let (least, greatest) = (all[0], all[6])
+            var expected = [6.0, 1, 5, 2]
+            if isChangedHere {
+                (least.price, greatest.price) = (99, 5)
+                (request.includesPendingChanges, ids.includesPendingChanges) = (false, false)
+                expected = [3, 1, 5, 2]
+            } else {
+                let other = guide.stack.context("changing")
+                try other.performAndWait {
+                    try other.get(least.objectID, Venue.self).price = 99
+                    try other.get(greatest.objectID, Venue.self).price = 5
+                    try other.save()
+                }
+            }
+            (request.includesPropertyValues, ids.includesPropertyValues) = (includesValues, includesValues)
+            for (offset, limit) in [(0, 1), (0, 2), (1, 3), (0, 4)] {
+                (request.fetchOffset, request.fetchLimit) = (offset, limit)
+                (ids.fetchOffset, ids.fetchLimit) = (offset, limit)
+                let window = Array(expected[offset..<min(offset + limit, 4)])
+                try expectEqual(context.fetch(request).map(\.distance), window, "\(offset), \(limit)")
+                try expectEqual(context.fetch(ids), context.fetch(request).map(\.objectID))
+                try expectEqual(context.batchedResults(for: request).map(\.distance), window)
+            }
+            // The objects keep their values.
+            expectEqual([least.price, greatest.price], isChangedHere ? [99, 5] : [10, 50])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `affected stores alone are asked`(_ kind: StoreKind) throws {
         let guide = try SplitGuide(kind)

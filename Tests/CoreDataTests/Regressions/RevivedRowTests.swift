@@ -117,7 +117,7 @@ struct RevivedRowTests {
         expectEqual(stored, "changed again")
     }
 
-    @Test(arguments: StoreKind.allCases, ["whole", "in batches", "in part"])
+    @Test(arguments: StoreKind.allCases, ["whole", "in batches", "in part", "without values", "one by one"])
     func `a fetch finds the row that came back, in a context that has merged its deletion`(
         _ kind: StoreKind,
         _ form: String
@@ -128,11 +128,15 @@ struct RevivedRowTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.fetchBatchSize = form == "in batches" ? 2 : 0
             request.propertiesToFetch = form == "in part" ? ["name"] : nil
+            request.includesPropertyValues = form != "without values"
             let venue = try context.get(scene.id, Venue.self)
             expectEqual(venue.name, "first")
             try deleteAndRevive(scene, [context])
             expect(venue.isDeleted)
-            try expectEqual(context.fetch(request), [venue])
+            try expectEqual(
+                form == "one by one" ? Array(context.batchedResults(for: request)) : context.fetch(request),
+                [venue]
+            )
             expect(!venue.isDeleted && venue.name == "revived")
             expect(!context.hasChanges)
             try scene.delete()

@@ -221,8 +221,10 @@ final class BatchedFetch {
         }
         let objects = positions(ofBatch: batch).compactMap { heldObject(at: $0, in: context) }
         defer { context.deliverRegistrations() }
-        guard options.readsRows else { return objects }
         do {
+            // The row of an object whose deletion was merged may exist again.
+            for object in objects where object.flags.contains(.gone) { _ = try context.isBack(object) }
+            guard options.readsRows else { return objects }
             try fill(objects, in: context, for: firing)
             try context.prefetch(options.prefetches, of: objects)
         } catch {

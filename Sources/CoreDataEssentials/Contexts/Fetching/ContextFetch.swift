@@ -270,14 +270,34 @@ package struct ContextFetch {
     }
 
     private func storedObjects(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        let judge = overlay?.mustEvaluateAll == true ? overlay?.reader : nil
         if context.upward != nil {
             let stamp = context.stampBeforeRead(of: stores)
-            return context.uniqued(try askParent(plan) { try $0.snapshotsForChild() }, specification, readAt: stamp)
+            let found = try askParent(plan) { try $0.snapshotsForChild() }
+            let objects = context.uniqued(found, specification, readAt: stamp)
+            if let judge {
+                for (object, snapshot) in zip(objects, found) {
+                    note(object, context.row(of: snapshot, for: object), for: judge)
+                }
+            }
+            return objects
         }
-        if stores.count == 1 { return try ask(stores[0], plan) }
+        if stores.count == 1 { return try ask(stores[0], plan, judge) }
+        let reader = judge ?? ObjectReader(quiet)
         var all: [NSManagedObject] = []
-        for store in stores { all.append(contentsOf: try ask(store, plan.firstPart)) }
-        return try plan.sorted(all, ObjectReader(quiet))
+        for store in stores { all.append(contentsOf: try ask(store, plan.firstPart, reader)) }
+        return try plan.sorted(all, reader)
+    }
+
+    /// Has an object judged by the row that was read for it, if it shows other values.
+    ///
+    /// Unsaved changes count if the request includes them. Otherwise, and if another context has saved changes that
+    /// this one has not merged, the store decides which objects are found, and in which order.
+    private func note(_ object: NSManagedObject, _ row: Row, for reader: ObjectReader) {
+        guard object.flags.isDisjoint(with: .fault), let current = object.current, row.version >= current.version,
+            !object.hasChanges || !specification.includesPendingChanges
+        else { return }
+        reader.judge(object, by: row)
     }
 
     /// Applies offset and limit if more than one store was asked.
@@ -300,29 +320,44 @@ package struct ContextFetch {
     }
 
     /// The objects that one store has found.
-    private func ask(_ store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        // Realising or refreshing objects needs their rows.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - plan: The part of the fetch for this store.
+    ///   - judge: What looks at the objects afterwards, if they have to be compared or put in order.
+    /// - Returns: The objects, in the store's order.
+    /// - Throws: Errors of the store.
+    private func ask(_ store: OpenStore, _ plan: FetchPlan, _ judge: ObjectReader?) throws -> [NSManagedObject] {
+        // Realising or refreshing objects needs their rows, and so does a comparison.
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
         guard
-            specification.shouldRefreshRefetchedObjects
+            specification.shouldRefreshRefetchedObjects || (judge != nil && store.fetchesRows)
                 || (specification.includesPropertyValues && (store.fetchesRows || wantsValues))
-        else {
-            let storeIndex = Int32(store.index)
-            return try references(in: store, plan).map { reference in
-                let layout = context.layout(of: reference)
-                context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeIndex: storeIndex)
-                return context.registered(key: reference.key, layout: layout, storeIndex: storeIndex)
-                    ?? context.makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
-            }
-        }
+        else { return try references(in: store, plan).compactMap { try object(of: $0, in: store) } }
         let (rows, commits) = try rows(in: store, plan)
-        return context.uniqued(
+        let objects = context.uniqued(
             rows,
             from: store,
             commits: commits,
             asFaults: specification.returnsObjectsAsFaults,
             refreshes: specification.shouldRefreshRefetchedObjects
         )
+        if let judge, let first = rows.first {
+            let table = context.table(storeIndex: Int32(store.index), root: first.layout.rootNumber)
+            for row in rows { if let object = table[row.key] { note(object, row, for: judge) } }
+        }
+        return objects
+    }
+
+    /// The object of a row that was found without its values; `nil` if it has gone.
+    private func object(of reference: ObjectReference, in store: OpenStore) throws -> NSManagedObject? {
+        let (layout, storeIndex) = (context.layout(of: reference), Int32(store.index))
+        context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeIndex: storeIndex)
+        guard let known = context.registered(key: reference.key, layout: layout, storeIndex: storeIndex) else {
+            return context.makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
+        }
+        // The object's deletion was merged, and the row may exist again.
+        return try !known.flags.contains(.gone) || context.isBack(known) ? known : nil
     }
 
     // MARK: - Asking

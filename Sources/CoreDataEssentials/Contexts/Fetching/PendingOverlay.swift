@@ -10,7 +10,7 @@ struct PendingOverlay {
     private let plan: FetchPlan
     private let context: NSManagedObjectContext
     /// Reads the objects that have to be looked at.
-    private let reader: ObjectReader
+    let reader: ObjectReader
     /// The quiet reads that a child's fetch makes in this context.
     private let quiet: QuietReads?
     /// The new and changed objects of the entity, without deleted ones, and without some new ones that do not match.
