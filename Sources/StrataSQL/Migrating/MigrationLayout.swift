@@ -99,12 +99,14 @@ struct MigrationMapper {
                     }
                     checkSingle(slot, of: entity, in: rows)
                 } else {
-                    let wasTagged = wasTagged(slot, of: entity, in: rows)
                     values[name] = combine(entity, of: rows) {
-                        attribute($0, slot, isTagged: wasTagged ?? column.isTagged)
+                        attribute($0, slot, isTagged: wasTagged(slot, in: $0) ?? column.isTagged)
                     }
-                    if let wasTagged, wasTagged != column.isTagged {
-                        tags.append(.init(column: name, isTagged: column.isTagged))
+                    let changed = rows.filter {
+                        entity.subtree.contains($0.to.number) && wasTagged(slot, in: $0) == !column.isTagged
+                    }
+                    if !changed.isEmpty {
+                        tags.append(.init(column: name, isTagged: column.isTagged, numbers: changed.map(\.to.number)))
                     }
                     if slot.isDerived, needsComputing(slot, of: entity, in: rows) { derived.append(name) }
                     for column in column.folded {
@@ -220,13 +222,10 @@ struct MigrationMapper {
     }
 
     /// Whether the column that a slot's values come from has tags; `nil` if they come from no column.
-    private func wasTagged(_ slot: Slot, of entity: EntityMapping, in rows: [MappedPair]) -> Bool? {
-        for row in rows where entity.subtree.contains(row.to.number) {
-            if let old = row.pair.source(of: slot), old.kind != .reference {
-                return row.from.columns[old.index].isTagged
-            }
-        }
-        return nil
+    ///
+    /// Entities whose columns become one may differ.
+    private func wasTagged(_ slot: Slot, in row: MappedPair) -> Bool? {
+        formerColumn(row, slot).map { row.from.columns[$0.1.index].isTagged }
     }
 
     // MARK: - Derived attributes

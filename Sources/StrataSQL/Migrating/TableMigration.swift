@@ -25,6 +25,8 @@ package struct TableMigration: Sendable {
     package struct TagChange: Sendable {
         package let column: SQLName
         package let isTagged: Bool
+        /// The new numbers of the entities whose rows are concerned.
+        package let numbers: [Int]
     }
 
     /// The new number of the entity.

@@ -46,8 +46,14 @@ extension SQLiteMigration {
     /// Adds tags to a column's values, and writes large ones to files; or reads the files back in and removes the tags.
     func changeTags(_ table: TableMigration, _ change: TableMigration.TagChange) throws {
         let (name, column) = (table.destination.name, change.column)
+        let numbers = change.numbers.map(String.init).joined(separator: ", ")
         let select = try connection.statement(
-            SQL("SELECT Z_PK, \(column) FROM \(name) WHERE Z_PK > ? AND \(column) NOT NULL ORDER BY Z_PK LIMIT 1")
+            SQL(
+                """
+                SELECT Z_PK, \(column) FROM \(name) WHERE Z_PK > ? AND \(column) NOT NULL AND Z_ENT IN (\(numbers))
+                ORDER BY Z_PK LIMIT 1
+                """
+            )
         )
         let update = try connection.statement(SQL("UPDATE \(name) SET \(column) = ? WHERE Z_PK = ?"))
         var last = Int64.min
