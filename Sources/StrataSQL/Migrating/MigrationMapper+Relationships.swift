@@ -67,14 +67,14 @@ extension MigrationMapper {
     ) -> MigratedValue {
         let lost = targets.filter { $0.to == nil }.map { "\($0.from)" }
         if lost.count == targets.count { return .null }
+        let isLost = lost.isEmpty ? nil : column.entity.map { "\($0) IN (\(lost.joined(separator: ", ")))" }
+        /// A column that loses its value together with the reference.
+        func unlessLost(_ name: SQLName) -> MigratedValue {
+            guard let isLost else { return .column(name) }
+            return .expression("CASE WHEN \(isLost) THEN NULL ELSE \(name) END", base: name, isStrict: true)
+        }
         switch part {
-        case .key:
-            guard !lost.isEmpty, let entity = column.entity else { return .column(key) }
-            return .expression(
-                "CASE WHEN \(entity) IN (\(lost.joined(separator: ", "))) THEN NULL ELSE \(key) END",
-                base: key,
-                isStrict: true
-            )
+        case .key: return unlessLost(key)
         case .entity:
             guard let entity = column.entity else {
                 let number = targets.compactMap(\.to).first ?? 0
@@ -84,8 +84,9 @@ extension MigrationMapper {
             let arms = targets.compactMap { target in target.to.map { "WHEN \(target.from) THEN \($0)" } }
             return .expression("CASE \(entity) \(arms.joined(separator: " ")) END", base: entity, isStrict: true)
         case .order:
-            if let order = column.order { return .column(order) }
-            return .expression("CASE WHEN \(key) IS NOT NULL THEN (\(naming.key) + 1) * 1024 END", base: nil)
+            if let order = column.order { return unlessLost(order) }
+            let stays = isLost.map { " AND NOT (\($0))" } ?? ""
+            return .expression("CASE WHEN \(key) IS NOT NULL\(stays) THEN (\(naming.key) + 1) * 1024 END", base: nil)
         }
     }
 
@@ -120,10 +121,25 @@ extension MigrationMapper {
                 found.append((old, [owner]))
             }
         }
-        return found.compactMap { link(to: $0.relationship, of: $0.owners, isReversed: isReversed) }
+        return found.compactMap {
+            link(to: $0.relationship, of: $0.owners, now: relationship.destination, isReversed: isReversed)
+        }
     }
 
-    private func link(to old: Relationship, of owners: [MappedPair], isReversed: Bool) -> Link? {
+    /// The pairs of a relationship of the source.
+    ///
+    /// - Parameters:
+    ///   - old: The relationship.
+    ///   - owners: The entities of the owners.
+    ///   - destination: The entity that the relationship leads to from now on.
+    ///   - isReversed: Whether the members are the owners.
+    /// - Returns: The pairs; `nil` if they are not stored.
+    private func link(
+        to old: Relationship,
+        of owners: [MappedPair],
+        now destination: EntityLayout?,
+        isReversed: Bool
+    ) -> Link? {
         guard let owner = source.entity(old.entity), let target = old.destination.flatMap({ source.entity($0) }) else {
             return nil
         }
@@ -160,9 +176,9 @@ extension MigrationMapper {
         let absent = "CAST(NULL AS bigint)"
         var sql =
             "SELECT \(columns.owner) AS o, \(columns.member) AS m, \(columns.order ?? absent) AS fo, \(columns.inverseOrder ?? absent) AS fi FROM \(table) WHERE \(columns.owner) IS NOT NULL AND \(columns.member) IS NOT NULL"
-        // Pairs with rows that are dropped are left out.
+        // Pairs are left out if one of the rows is dropped, or no longer belongs to the entity at its end.
         let kept = Set(owners.map(\.from.number))
-        let ends = [(columns.owner, owner, kept), (columns.member, target, survivors(target))]
+        let ends = [(columns.owner, owner, kept), (columns.member, target, survivors(target, in: destination))]
         var isFiltered = false
         for (column, entity, kept) in ends {
             let all = entity.subtree.filter {
@@ -187,8 +203,11 @@ extension MigrationMapper {
         )
     }
 
-    private func survivors(_ entity: EntityMapping) -> Set<Int> {
-        Set(pairs.map(\.from.number).filter { entity.subtree.contains($0) })
+    /// The numbers of the entities of a subtree whose rows belong to an entity of the destination.
+    private func survivors(_ entity: EntityMapping, in destination: EntityLayout?) -> Set<Int> {
+        guard let destination else { return [] }
+        let kept = pairs.filter { entity.subtree.contains($0.from.number) && $0.to.layout.isKind(of: destination) }
+        return Set(kept.map(\.from.number))
     }
 
     // MARK: - Keys of owners without an inverse

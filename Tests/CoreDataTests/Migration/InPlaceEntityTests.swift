@@ -33,6 +33,16 @@ struct InPlaceEntityTests {
             ]
         ),
         Change(
+            title: "m045 a sub-entity is removed, and its objects leave nothing in the order of their members",
+            old: "Z: n String, p -> P/zs\nP: n String, zs =>> Z/p\nQ(P): extra Int16",
+            new: "Z: n String, p -> P/zs\nP: n String, zs =>> Z/p",
+            fill: { context in
+                let (p, q) = (context.make("P", "p1"), context.make("Q", "q1"))
+                for (name, target) in [("z1", p), ("z2", q)] { context.make("Z", name, ["p": target]) }
+            },
+            expected: ["P p1 zs=[z1]", "Z z1 p=p1", "Z z2 p=-"]
+        ),
+        Change(
             title: "m045 m046 an entity is renamed, and one is added in front of it",
             old: "City: n String, size Int32\nStreet: n String, city -> City",
             new: "Alley: n String\nTown{City}: n String, size Int32\nStreet: n String, city -> Town",

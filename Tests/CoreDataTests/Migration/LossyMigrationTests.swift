@@ -70,7 +70,48 @@ struct LossyMigrationTests {
             new: "A: n String\nB: n String",
             lost: ["A.bs"]
         ),
+        // Some of the entities of a hierarchy keep the relationship.
+        Loss(
+            old: "P: n String, z -> Z\nA(P): a String\nB(P): b String\nZ: n String",
+            new: "P: n String\nA(P): a String, z -> Z\nB(P): b String\nZ: n String",
+            lost: ["P.z"]
+        ),
+        Loss(
+            old: "P: n String, z -> Z/ps\nB(P): b String\nZ: n String, ps ->> P/z",
+            new: "P: n String, z -> Z/ps\nB: n String, b String\nZ: n String, ps ->> P/z",
+            lost: ["P.z"]
+        ),
+        Loss(
+            old: "P: n String, xs ->> X/ps\nB(P): b String\nX: n String, ps ->> P/xs",
+            new: "P: n String, xs ->> X/ps\nB: n String, b String\nX: n String, ps ->> P/xs",
+            lost: ["P.xs"]
+        ),
+        Loss(
+            old: "A: n String, xs ->> X\nB(A): b String\nX: n String",
+            new: "A: n String, xs ->> X\nB: n String, b String\nX: n String",
+            lost: ["A.xs"]
+        ),
+        // The relationship stays, and leads to fewer entities.
+        Loss(
+            old: "P: n String\nB(P): b String\nX: n String, item -> P",
+            new: "P: n String\nB: n String, b String\nX: n String, item -> P",
+            lost: ["X.item"]
+        ),
+        Loss(
+            old: "P: n String, xs =>> X/item\nB(P): b String\nX: n String, item -> P/xs",
+            new: "P: n String, xs =>> X/item\nB: n String, b String\nX: n String, item -> P/xs",
+            lost: ["X.item"]
+        ),
+        Loss(
+            old: "P: n String\nB(P): b String\nX: n String, items ->> P",
+            new: "P: n String\nB: n String, b String\nX: n String, items ->> P",
+            lost: ["X.items"]
+        ),
     ]
+
+    private func isMember(_ object: NSManagedObject, _ relationship: NSRelationshipDescription) -> Bool {
+        relationship.destinationEntity.map { object.entity.isKindOf(entity: $0) } ?? false
+    }
 
     /// Two objects of each entity, each with a value for all that it has.
     private func fill(_ context: NSManagedObjectContext) {
@@ -87,13 +128,14 @@ struct LossyMigrationTests {
                 default: object.setValue(7, forKey: name)
                 }
             }
-            for (name, relationship) in object.entity.relationshipsByName where relationship.isToMany {
+            for (name, relationship) in object.entity.relationshipsByName
+            where relationship.isToMany && !relationship.isOrdered {
                 object.mutableSetValue(forKey: name).addObjects(
-                    from: objects.filter { $0.entity === relationship.destinationEntity }
+                    from: objects.filter { isMember($0, relationship) }
                 )
             }
             for (name, relationship) in object.entity.relationshipsByName where !relationship.isToMany {
-                object.setValue(objects.first { $0.entity === relationship.destinationEntity }, forKey: name)
+                object.setValue(objects.first { isMember($0, relationship) }, forKey: name)
             }
         }
     }
@@ -134,6 +176,32 @@ struct LossyMigrationTests {
             shown,
             ["A text b=text y=text", "A text b=text y=text", "B text", "B text", "D text", "D text"]
         )
+    }
+
+    @Test func `links of an entity that leaves its hierarchy are not lost if it keeps the relationships`() throws {
+        let old = """
+            P abstract: n String, z -> Z/ps, xs ->> X/ps
+            A(P)
+            B(P)
+            Z: n String, ps ->> P/z
+            X: n String, ps ->> P/xs
+            """
+        let store = try store(old) { context in
+            let (z, x) = (context.make("Z", "z1"), context.make("X", "x1"))
+            for (entity, name) in [("A", "a1"), ("B", "b1")] { context.make(entity, name, ["z": z, "xs": Set([x])]) }
+        }
+        let new = """
+            P abstract: n String, z -> Z/ps, xs ->> X/ps
+            A(P)
+            B: n String, z -> Z, xs ->> X/bs
+            Z: n String, ps ->> P/z
+            X: n String, ps ->> P/xs, bs ->> B/xs
+            """
+        try expectEqual(
+            dump(store, new),
+            ["A a1 xs={x1} z=z1", "B b1 xs={x1} z=z1", "X x1 bs={b1} ps={a1}", "Z z1 ps={a1}"]
+        )
+        try expectEqual(store.problems(ModelSketch.model(new)), [])
     }
 
     @Test func `values that are empty throughout are not lost`() throws {
