@@ -53,11 +53,12 @@ extension MigrationDriver {
     /// The tables of the store before the migration.
     package var oldTables: [SQLName] { source.tables.map(\.name) + source.joinTables.map(\.name) }
 
-    /// A name that no table of the store has.
+    /// A name that no table of the store has, before or after the migration.
     package func temporaryName() -> SQLName {
+        let new = Set((destination.tables.map(\.name) + destination.joinTables.map(\.name)).map { $0.raw.uppercased() })
         while true {
             let name = names.nextTemporary(destination.dialect.naming)
-            if !hasTable(name) { return name }
+            if !hasTable(name), !new.contains(name.raw.uppercased()) { return name }
         }
     }
 

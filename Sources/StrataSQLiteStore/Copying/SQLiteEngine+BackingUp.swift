@@ -162,7 +162,8 @@ private struct StoreCopy {
         let columns = try connection.statement(
             """
             SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
-            WHERE t.type = 'table' AND t.name LIKE 'Z%' AND t.name NOT LIKE 'Z\\_M%' ESCAPE '\\' AND upper(c.type) = 'BLOB'
+            WHERE t.type = 'table' AND t.name LIKE 'Z%' AND t.name NOT IN ('Z_METADATA', 'Z_MODELCACHE')
+            AND upper(c.type) = 'BLOB'
             """
         )
         var places: [(table: SQLName, column: SQLName)] = []

@@ -101,6 +101,33 @@ struct BackupTests {
         expectEqual(restored.persistentStores[0].identifier, coordinator.persistentStores[0].identifier)
     }
 
+    @Test(arguments: ["_Media", "_Metadata_", "_ModelCaches", "_Migration_1", "_PrimaryKeys"])
+    func `a backup has the external data of entities whose tables have names like the store's own`(_ name: String)
+        throws
+    {
+        let model = ModelSketch.model("\(name): n String, data Data")
+        model.entitiesByName[name]?.attributesByName["data"]?.allowsExternalBinaryDataStorage = true
+        let data = Data(repeating: 7, count: 200_000)
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        try coordinator.addPersistentStore(type: .sqlite, at: url)
+        let writer = context(coordinator)
+        try writer.performAndWait {
+            writer.make(name, "a", ["data": data])
+            try writer.save()
+        }
+        let copy = scratch.file("copy.sqlite")
+
+        try coordinator.backUp(to: copy)
+
+        try expectEqual(StoreVerifier(storeURL: copy, model: model).problems(), [])
+        let restored = NSPersistentStoreCoordinator(managedObjectModel: model)
+        try restored.addPersistentStore(type: .sqlite, at: copy)
+        let reader = context(restored)
+        try reader.performAndWait {
+            try expectEqual(reader.all(name).map { $0.value(forKey: "data") as? Data }, [data])
+        }
+    }
+
     @Test func `backups under load are each the store of one moment`() throws {
         let coordinator = try open([NSSQLitePragmasOption: ["wal_autocheckpoint": "20"]])
         let isOver = Shared(false)

@@ -50,6 +50,19 @@ struct InPlaceEntityTests {
             expected: ["Street s1 city=Ulm", "Town Ulm size=3"]
         ),
         Change(
+            title: "m045 entities are added whose tables have the names of tables in between",
+            old: "A: n String, x String",
+            new: """
+                A: n String
+                _Migration_1: n String
+                _Migration_2: n String
+                strata_migrated_1: n String
+                strata_migrated_2: n String
+                """,
+            fill: { $0.make("A", "a1", ["x": "gone"]) },
+            expected: ["A a1"]
+        ),
+        Change(
             title: "m045 two entities trade their names",
             old: "A: n String, a Int16\nB: n String, b Int16",
             new: "A{B}: n String, b Int16\nB{A}: n String, a Int16",

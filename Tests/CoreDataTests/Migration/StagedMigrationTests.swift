@@ -256,6 +256,39 @@ struct StagedMigrationTests {
         if deed == .keep { expectEqual(after.differences(from: before, ignoring: ["metadata "]), []) }
     }
 
+    @Test(arguments: [true, false])
+    func `a stage with handlers keeps the external files of an entity with a table like the store's own`(
+        _ isAfter: Bool
+    ) throws {
+        func model(_ text: String) -> NSManagedObjectModel {
+            let model = ModelSketch.model(text)
+            model.entitiesByName["_Media"]?.attributesByName["blob"]?.allowsExternalBinaryDataStorage = true
+            return model
+        }
+        func reference(_ text: String) -> NSManagedObjectModelReference {
+            let model = model(text)
+            return NSManagedObjectModelReference(model: model, versionChecksum: model.versionChecksum)
+        }
+        let (first, second) = ("_Media: n String, blob Data", "_Media: n String, blob Data, mark String")
+        let data = Data(repeating: 7, count: 300_000)
+        let store = try AgingStore(.migrating)
+        try store.use(model(first)) { context in
+            context.make("_Media", "a", ["blob": data])
+            try context.save()
+        }
+        let stage = NSCustomMigrationStage(migratingFrom: reference(first), to: reference(second))
+        let handler: (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void = { _, _ in }
+        if isAfter { stage.didMigrateHandler = handler } else { stage.willMigrateHandler = handler }
+        try store.use(model(second), Self.options([stage])) { context in
+            try expectEqual(context.all("_Media").map { $0.value(forKey: "blob") as? Data }, [data])
+            try expectEqual(context.storeState().lines.filter { $0.hasPrefix("problem") }, [])
+        }
+        // The files are still there for those who open the store later.
+        try store.use(model(second)) { context in
+            try expectEqual(context.all("_Media").map { $0.value(forKey: "blob") as? Data }, [data])
+        }
+    }
+
     /// Gives a handler as it is.
     ///
     /// The compiler needs one type for both handlers.
