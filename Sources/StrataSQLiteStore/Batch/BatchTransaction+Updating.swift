@@ -8,19 +8,23 @@ extension BatchTransaction {
     /// Changes the rows of an update with one statement, and then the other sides of the relationships that it sets.
     func update(_ update: BatchUpdate, _ entity: EntityMapping) throws {
         var rows = try RowSelection(update.rows, of: entity, queries: file.queries)
-        let clearsOtherSide = update.constantSlots.contains {
-            $0.relationship?.inverse.map { !$0.isToMany } ?? false
+        let changesOtherSide = update.constantSlots.contains { slot in
+            // The owners of an ordered relationship get a new version, and the time of it.
+            entity.columns[slot.index].order != nil || slot.relationship?.inverse.map { !$0.isToMany } ?? false
         }
         // The other side changes first, and the predicate may read it.
-        if clearsOtherSide { rows = try fixed(rows, entity) }
+        if changesOtherSide { rows = try fixed(rows, entity) }
         try listObsoleteFiles(of: update, to: entity, from: rows)
         for slot in update.constantSlots where slot.kind == .reference {
             try requireTarget(of: slot, in: update.constants, entity: entity)
-            try leave(slot, of: entity, from: rows)
         }
         let assignments = try BatchAssignments(for: update, to: entity, in: mapping)
         do {
-            try change(assignments, to: rows, for: update, of: entity)
+            // Expressions see the rows as they were, too.
+            let isComputed = changesOtherSide && !assignments.computedColumns.isEmpty
+            if isComputed { try compute(assignments, of: rows, entity) }
+            for slot in update.constantSlots where slot.kind == .reference { try leave(slot, of: entity, from: rows) }
+            try change(assignments, to: rows, isComputed: isComputed, for: update, of: entity)
         } catch let error as SQLiteError where error.message.contains(BatchAssignments.rangeMessage) {
             throw CocoaError.batchValueOutOfRange(entity.layout)
         } catch let error as SQLiteError where error.message.contains(BatchAssignments.numberMessage) {
@@ -35,31 +39,37 @@ extension BatchTransaction {
 
     /// Changes the rows.
     ///
-    /// One statement is enough, unless a row gets a unique value that another row still has.
+    /// One statement is enough, unless a row gets a unique value that another row still has, or the values of the rows
+    /// were computed before.
     private func change(
         _ assignments: BatchAssignments,
         to rows: RowSelection,
+        isComputed: Bool,
         for update: BatchUpdate,
         of entity: EntityMapping
     ) throws {
         let unique = Set(mapping.table(of: entity)?.constraints.flatMap(\.columns) ?? [])
         let freed = assignments.computedColumns.filter(unique.contains)
+        let changing = assignments.statement(from: ("SELECT * FROM temp.strata_new", []), entity)
         do {
-            try change(by: assignments.statement(rows, entity), for: update, of: entity)
+            let statement = isComputed ? changing : assignments.statement(rows, entity)
+            try change(by: statement, for: update, of: entity)
+            guard isComputed else { return }
         } catch let error as SQLiteError where error.extendedCode == .constraintUnique && !freed.isEmpty {
             // All rows give up their values before the first one gets a new one.
-            let values = assignments.values(of: rows, entity)
-            try run("DROP TABLE IF EXISTS temp.strata_new")
-            try run("CREATE TABLE temp.strata_new AS \(values.sql)", values.bindings)
+            if !isComputed { try compute(assignments, of: rows, entity) }
             let cleared = freed.map { "\($0) = NULL" }.joined(separator: ", ")
             try run("UPDATE \(entity.table) SET \(cleared) WHERE Z_PK IN (SELECT k FROM temp.strata_new)")
-            try change(
-                by: assignments.statement(from: ("SELECT * FROM temp.strata_new", []), entity),
-                for: update,
-                of: entity
-            )
-            try run("DROP TABLE temp.strata_new")
+            try change(by: changing, for: update, of: entity)
         }
+        try run("DROP TABLE temp.strata_new")
+    }
+
+    /// Computes the new values of rows, in a temporary table.
+    private func compute(_ assignments: BatchAssignments, of rows: RowSelection, _ entity: EntityMapping) throws {
+        let values = assignments.values(of: rows, entity)
+        try run("DROP TABLE IF EXISTS temp.strata_new")
+        try run("CREATE TABLE temp.strata_new AS \(values.sql)", values.bindings)
     }
 
     private func change(by statement: BatchAssignments.Bound, for update: BatchUpdate, of entity: EntityMapping) throws

@@ -169,4 +169,57 @@ struct BatchOrderTests {
         try expectEqual(pages(of: ids[0], stack), ["d", "f", "a"])
         try expectEqual(stack.problems(), [])
     }
+
+    @Test(arguments: StoreKind.allCases, ["modified <= %@ AND name != 'archive'", "parent.modified <= %@"])
+    func `all objects move that match before the first one moves, though the time of their owners is read`(
+        _ kind: StoreKind,
+        _ predicate: String
+    ) throws {
+        let node = StoreModels.entity("Node")
+        node.properties = [
+            StoreModels.attribute("name", .string), StoreModels.attribute("seen", .date),
+            StoreModels.derived("modified", .date, NSExpression(format: "now()")),
+        ]
+        GuideModel.relate(node, "parent", .one(.nullifyDeleteRule), node, "children", .ordered(.nullifyDeleteRule))
+        let stack = try Stack(kind, model: StoreModels.model(node))
+        let context = stack.context()
+        let before = try context.performAndWait {
+            var nodes: [String: NSManagedObject] = [:]
+            for (name, parent) in [("archive", nil), ("root", nil), ("a", "root"), ("b", "a"), ("c", "a")] {
+                let node = NSEntityDescription.insertNewObject(forEntityName: "Node", into: context)
+                node.setValue(name, forKey: "name")
+                node.setValue(parent.flatMap { nodes[$0] }, forKey: "parent")
+                nodes[name] = node
+            }
+            try context.save()
+            let archive = try require(nodes["archive"])
+            let before = nodes.compactMapValues { $0.value(forKey: "modified") as? Date }
+            let last = try require(before.values.max())
+            let request = NSBatchUpdateRequest(entityName: "Node")
+            request.predicate = NSPredicate(format: predicate, last as NSDate)
+            // The expression sees the same time as the predicate.
+            request.propertiesToUpdate = ["parent": archive.objectID, "seen": NSExpression(forKeyPath: "modified")]
+            request.resultType = .updatedObjectsCountResultType
+            let meant = try context.count(for: fetch(request.predicate))
+            let count = (try context.execute(request) as? NSBatchUpdateResult)?.result as? Int
+            expectEqual(count, meant)
+            return before
+        }
+        let reader = stack.context()
+        let moved = try reader.performAndWait {
+            try reader.fetch(fetch(NSPredicate(format: "parent.name == 'archive'"))).map { node in
+                let (name, seen) = (node.value(forKey: "name") as? String, node.value(forKey: "seen") as? Date)
+                expectEqual(seen, before[name ?? ""])
+                return name
+            }
+        }
+        expectEqual(Set(moved), predicate.hasPrefix("parent") ? ["a", "b", "c"] : ["root", "a", "b", "c"])
+        try expectEqual(stack.problems(), [])
+    }
+
+    private func fetch(_ predicate: NSPredicate?) -> NSFetchRequest<NSManagedObject> {
+        let request = NSFetchRequest<NSManagedObject>(entityName: "Node")
+        request.predicate = predicate
+        return request
+    }
 }
