@@ -220,7 +220,10 @@ enum Tombstone {
             case .double: (value as? NSNumber).map { row.setDouble($0.doubleValue, slot) }
             case .string: (value as? String).map { row.setString($0, slot) }
             case .uuid: (value as? String).flatMap { UUID(uuidString: $0) }.map { row.setUUID($0, slot) }
-            case .decimal: (value as? String).flatMap { Decimal(string: $0) }.map { row.setDecimal($0, slot) }
+            case .decimal:
+                // A migration may have made a decimal of a whole number.
+                let digits = value as? String ?? (value as? NSNumber)?.stringValue
+                digits.flatMap { Decimal(string: $0) }.map { row.setDecimal($0, slot) }
             case .data:
                 values[slot.name] = value as? Data
                 continue

@@ -98,17 +98,26 @@ extension SQLiteMigration {
         )
     }
 
-    /// Moves the kept values of deleted objects to their new columns.
+    /// Moves the kept values of deleted objects to their new columns, and adds or removes the tags of external data.
     private func moveTombstones(of entity: HistoryMigration.Entity) throws {
         let count = HistorySchema.tombstoneCount(in: try SQLCatalog(connection))
-        let old = HistoryEntity.kept(entity.from).prefix(count).map(\.name)
-        let new = HistoryEntity.kept(entity.to).prefix(count).map { entity.pair.names[$0.name] }
-        guard !old.isEmpty, old.map({ $0 }) != new.map({ $0 }) else { return }
-        let assignments = (0..<count).map { index in
-            let position = index < new.count ? new[index].flatMap { old.firstIndex(of: $0) } : nil
-            return
-                "\(HistorySchema.tombstoneColumn(index)) = \(position.map { HistorySchema.tombstoneColumn($0) } ?? "NULL")"
+        let old = HistoryEntity.kept(entity.from).prefix(count)
+        let new = HistoryEntity.kept(entity.to).prefix(count)
+        func moved(_ index: Int) -> String {
+            guard index < new.count, let name = entity.pair.names[new[index].name],
+                let former = old.firstIndex(where: { $0.name == name })
+            else { return "NULL" }
+            let column = HistorySchema.tombstoneColumn(former)
+            let isTagged = entity.to.columns[new[index].index].isTagged
+            if entity.from.columns[old[former].index].isTagged == isTagged { return column }
+            // A kept value is never in a file.
+            return isTagged ? "CAST(X'01' || \(column) AS BLOB)" : "substr(\(column), 2)"
         }
+        let assignments = (0..<max(old.count, new.count)).compactMap { index -> String? in
+            let (column, value) = (HistorySchema.tombstoneColumn(index), moved(index))
+            return value == column ? nil : "\(column) = \(value)"
+        }
+        guard !old.isEmpty, !assignments.isEmpty else { return }
         try connection.run(
             SQL(
                 "UPDATE ACHANGE SET \(assignments.joined(separator: ", ")) WHERE ZENTITY = \(entity.from.number) AND ZCHANGETYPE = 2"

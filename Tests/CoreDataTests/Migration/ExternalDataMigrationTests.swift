@@ -78,4 +78,38 @@ struct ExternalDataMigrationTests {
         try expectEqual(store.problems(model), [])
         if store.kind == .sqlite { expectEqual(files(store), (now.0 ? 2 : 0) + (now.1 ? 2 : 0)) }
     }
+
+    @Test(arguments: [true, false])
+    func `m072 m073 m120 what the history keeps of deleted data is the same`(_ isExternal: Bool) throws {
+        func model(_ isExternal: Bool) -> String {
+            "<entity name=\"Part\">\(Self.name)\(Self.data(isExternal, "preserveAfterDeletion=\"YES\""))</entity>"
+        }
+        let tracking: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
+        func kept(_ context: NSManagedObjectContext) throws -> [Data?] {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+            let result = try context.execute(request) as? NSPersistentHistoryResult
+            let transactions = try require(result?.result as? [NSPersistentHistoryTransaction])
+            return transactions.flatMap { $0.changes ?? [] }.filter { $0.changeType == .delete }
+                .map { $0.tombstone?["data"] as? Data }
+        }
+        func delete(_ context: NSManagedObjectContext) throws {
+            for data in Self.values {
+                let part = context.insert("Part", ["data": data])
+                try context.save()
+                context.delete(part)
+                try context.save()
+            }
+        }
+        let store = try AgingStore(.migrating)
+        try store.use(model(!isExternal), tracking) { context in
+            try delete(context)
+            try expectEqual(kept(context), Self.values)
+        }
+        try store.use(model(isExternal), tracking) { context in
+            try expectEqual(kept(context), Self.values)
+            try delete(context)
+            try expectEqual(kept(context), Self.values + Self.values)
+        }
+        try expectEqual(store.problems(model(isExternal)), [])
+    }
 }

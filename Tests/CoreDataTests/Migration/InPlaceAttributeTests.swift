@@ -532,6 +532,29 @@ struct InPlaceAttributeTests {
         try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.path), [])
     }
 
+    @Test(arguments: ["Integer 64", "Decimal", "Double", "Float"])
+    func `m074 a number that the history keeps of a deleted object is the same in its new type`(_ type: String) throws {
+        func lines(_ type: String) -> String {
+            """
+            <entity name="A" representedClassName="NSManagedObject">
+            <attribute name="x" attributeType="\(type)" optional="YES" preserveAfterDeletion="YES"/></entity>
+            """
+        }
+        let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
+        let store = try AgingStore(.migrating)
+        try store.use(lines("Integer 32"), options) { $0.insert("A", ["x": 7]) }
+        try store.use(lines("Integer 32"), options) { context in context.delete(try require(context.all("A").first)) }
+        let kept = try store.use(lines(type), options) { context in
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+            let result = try context.execute(request) as? NSPersistentHistoryResult
+            let transactions = result?.result as? [NSPersistentHistoryTransaction] ?? []
+            let deletion = transactions.flatMap { $0.changes ?? [] }.first { $0.changeType == .delete }
+            return (deletion?.tombstone?["x"] as? NSNumber)?.intValue
+        }
+        expectEqual(kept, 7)
+        try expectEqual(store.problems(lines(type)), [])
+    }
+
     @Test func `m081 m084 identity, versions and the program's own metadata stay`() throws {
         let model = try NSManagedObjectModel.parsing(v1)
         let store = try AgingStore()
