@@ -9,7 +9,7 @@ extension BatchTransaction {
         guard let history else { return }
         if !hasRecordedDeletions { try recordDeletions() }
         for rows in changes.inserted { try history.inserted(rows.keys, of: entity(rows)) }
-        let touched = changes.followed + changes.related
+        let touched = changes.followed + changes.related + derived
         if touched.isEmpty, changes.inserted.isEmpty {
             // Each row comes once, because one statement has changed them.
             for rows in changes.changed { try history.updated(rows.keys, of: entity(rows), mask: mask(rows, history)) }

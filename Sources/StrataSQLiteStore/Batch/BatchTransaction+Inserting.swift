@@ -28,8 +28,10 @@ private final class BatchRowInsert {
     /// The key of the next row.
     private var nextKey: Int64 = 0
     private var firstKey: Int64 = 0
-    /// Rows that existed before and were changed instead.
-    private var changed: Set<Int64> = []
+    /// Rows that existed before and were changed instead, each once.
+    private var changed: [BatchRows] = []
+    /// The places of these rows by their keys.
+    private var places: [Int64: Int] = [:]
     private var clashes: [BatchClash] = []
     /// The known destinations of each to-one relationship.
     private var targets: [Targets]
@@ -76,6 +78,10 @@ private final class BatchRowInsert {
         }
         if transaction.listsRows, nextKey > firstKey {
             transaction.changes.inserted.append(BatchRows(layout: layout, keys: Array(firstKey..<nextKey)))
+        }
+        // There are few of them, and their cached rows have to be removed in any case.
+        for row in changed {
+            for key in row.keys { transaction.changes.changed.add(key, row.layout, properties: row.properties) }
         }
     }
 
@@ -268,9 +274,19 @@ private final class BatchRowInsert {
             "UPDATE \(stored.table) SET \(assignments.joined(separator: ", ")) WHERE Z_PK = ?",
             bindings + [.integer(key)]
         )
-        guard key < firstKey, changed.insert(key).inserted else { return }
-        transaction.changes.count += 1
-        // There are few of them, and their cached rows have to be removed in any case.
-        transaction.changes.changed.add(key, stored.layout, properties: slots.propertyNames)
+        guard key < firstKey else { return }
+        noteChange(of: key, stored.layout, slots.propertyNames)
+    }
+
+    /// Lists a row that was changed, or the other properties of one that is listed.
+    private func noteChange(of key: Int64, _ layout: EntityLayout, _ properties: [String]) {
+        guard let place = places[key] else {
+            places[key] = changed.count
+            changed.append(BatchRows(layout: layout, keys: [key], properties: properties))
+            transaction.changes.count += 1
+            return
+        }
+        let known = changed[place].properties
+        changed[place].properties += properties.filter { !known.contains($0) }
     }
 }

@@ -20,6 +20,8 @@ final class BatchTransaction {
 
     /// The changes so far.
     var changes = BatchChanges()
+    /// The rows among the changed ones whose derived attributes triggers have changed, for the history.
+    private(set) var derived: [BatchRows] = []
     /// The changes that the batch makes to external files.
     let files: FileChanges
 
@@ -133,20 +135,32 @@ final class BatchTransaction {
 
     // MARK: - Triggers
 
-    /// Lists the rows whose derived attributes triggers have changed, except those that are already listed.
+    /// Lists the rows whose derived attributes triggers have changed.
+    ///
+    /// If such a row is listed already, it is not listed again, but the history needs to know.
     private func listTriggerReports() {
         let reports = file.database.reports.removeAll()
         guard !reports.isEmpty else { return }
-        var known: [Int: Set<Int64>] = [:]
-        for rows in [changes.inserted, changes.changed, changes.followed, changes.deleted].joined() {
-            known[rows.layout.rootNumber, default: []].formUnion(rows.keys)
-        }
+        let (new, gone) = (keys(changes.inserted), keys(changes.deleted))
+        let known = keys(changes.changed + changes.followed)
         for report in reports {
             guard let layout = mapping.entity(storeNumber: report.entity)?.layout,
-                known[layout.rootNumber]?.contains(report.key) != true
+                new[layout.rootNumber]?.contains(report.key) != true,
+                gone[layout.rootNumber]?.contains(report.key) != true
             else { continue }
-            changes.related.add(report.key, layout)
+            if known[layout.rootNumber]?.contains(report.key) != true {
+                changes.related.add(report.key, layout)
+            } else if history != nil {
+                derived.add(report.key, layout)
+            }
         }
+    }
+
+    /// The keys of rows by the number of the root entity.
+    private func keys(_ rows: [BatchRows]) -> [Int: Set<Int64>] {
+        var keys: [Int: Set<Int64>] = [:]
+        for rows in rows { keys[rows.layout.rootNumber, default: []].formUnion(rows.keys) }
+        return keys
     }
 
     // MARK: - External files

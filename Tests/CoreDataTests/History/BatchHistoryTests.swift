@@ -181,6 +181,152 @@ struct BatchHistoryTests {
         expect(!byObjects.isEmpty && byBatch == byObjects)
     }
 
+    // MARK: - All that has changed
+
+    /// Work on teams and their members.
+    enum Work: CaseIterable { case renameTeam, moveMembers, deleteMembers, deleteTeam, insertMembers }
+
+    /// Teams with ordered members, and with attributes that are derived from each other's.
+    private static func teams() -> NSManagedObjectModel {
+        let (team, member) = (StoreModels.entity("Team"), StoreModels.entity("Member"))
+        func now() -> NSPropertyDescription { StoreModels.derived("savedAt", .date, NSExpression(format: "now()")) }
+        team.properties = [
+            StoreModels.attribute("name", .string), now(),
+            StoreModels.derived("upper", .string, NSExpression(format: "uppercase:(name)")),
+            StoreModels.derived("size", .integer64, NSExpression(format: "members.@count")),
+        ]
+        member.properties = [
+            StoreModels.attribute("name", .string), now(),
+            StoreModels.derived("teamName", .string, NSExpression(forKeyPath: "team.name")),
+        ]
+        GuideModel.relate(member, "team", .one(.nullifyDeleteRule), team, "members", .ordered(.nullifyDeleteRule))
+        return StoreModels.model(team, member)
+    }
+
+    /// The objects of an entity whose names are in a list.
+    private func named(_ entity: String, _ names: String...) -> NSFetchRequest<any NSFetchRequestResult> {
+        let fetch = NSFetchRequest<any NSFetchRequestResult>(entityName: entity)
+        fetch.predicate = NSPredicate(format: "name IN %@", names)
+        fetch.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+        return fetch
+    }
+
+    private func objects(_ fetch: NSFetchRequest<any NSFetchRequestResult>, _ context: NSManagedObjectContext) throws
+        -> [NSManagedObject]
+    {
+        try context.fetch(fetch).compactMap { $0 as? NSManagedObject }
+    }
+
+    /// The changes that the history has of a piece of work, a line for each.
+    private func told(_ work: (NSManagedObjectContext) throws -> Void) throws -> [String] {
+        let model = Self.teams()
+        let stack = try Stack.recording(model)
+        let context = stack.context()
+        let token = try context.performAndWait {
+            for name in ["a", "b"] {
+                let team = context.insert("Team", ["name": name])
+                for number in 0..<3 { context.insert("Member", ["name": "\(name)\(number)", "team": team]) }
+            }
+            try context.save()
+            let token = try stack.currentToken
+            try work(context)
+            if context.hasChanges { try context.save() }
+            return token
+        }
+        try expectEqual(stack.transactions(after: token).count, 1)
+        try expectEqual(stack.problems(of: model), [])
+        return try stack.changes(after: token).map { change in
+            let names = change.updatedProperties?.map(\.name).sorted().joined(separator: ",") ?? ""
+            let id = change.changedObjectID.uriRepresentation()
+            return "\(change.changeType) \(id.pathComponents.suffix(2).joined()) \(names)"
+        }.sorted()
+    }
+
+    @Test(arguments: Work.allCases)
+    func `a batch records the derived attributes that saving the objects records`(_ work: Work) throws {
+        let byObjects = try told { context in
+            switch work {
+            case .renameTeam: try objects(named("Team", "a"), context).first?.setValue("new", forKey: "name")
+            case .moveMembers:
+                let team = try objects(named("Team", "b"), context).first
+                for member in try objects(named("Member", "a0", "a2"), context) {
+                    member.setValue(team, forKey: "team")
+                }
+            case .deleteMembers:
+                for member in try objects(named("Member", "a0", "b2"), context) { context.delete(member) }
+            case .deleteTeam: for team in try objects(named("Team", "a"), context) { context.delete(team) }
+            case .insertMembers:
+                let team = try objects(named("Team", "a"), context).first
+                for name in ["a3", "a4"] { context.insert("Member", ["name": name, "team": team]) }
+            }
+        }
+        let byBatch = try told { context in
+            switch work {
+            case .renameTeam:
+                let request = NSBatchUpdateRequest(entityName: "Team")
+                request.predicate = named("Team", "a").predicate
+                request.propertiesToUpdate = ["name": "new"]
+                try context.execute(request)
+            case .moveMembers:
+                let request = NSBatchUpdateRequest(entityName: "Member")
+                request.predicate = named("Member", "a0", "a2").predicate
+                let team = try require(objects(named("Team", "b"), context).first)
+                request.propertiesToUpdate = ["team": team.objectID]
+                try context.execute(request)
+            case .deleteMembers:
+                try context.execute(NSBatchDeleteRequest(fetchRequest: named("Member", "a0", "b2")))
+            case .deleteTeam: try context.execute(NSBatchDeleteRequest(fetchRequest: named("Team", "a")))
+            case .insertMembers:
+                let team = try require(objects(named("Team", "a"), context).first).objectID
+                let rows = ["a3", "a4"].map { ["name": $0, "team": team] as [String: Any] }
+                try context.execute(NSBatchInsertRequest(entityName: "Member", objects: rows))
+            }
+        }
+        expect(!byObjects.isEmpty)
+        expectEqual(byBatch, byObjects)
+    }
+
+    @Test func `several rows of a batch that change one stored object record all of its properties that changed`()
+        throws
+    {
+        let model = ModelSketch.model("Item: code String, x Int32, y Int32, z Int32 | unique code")
+        let stack = try Stack.recording(model)
+        let codes = try stack.write { context in
+            context.insert("Item", ["code": "a"])
+            return context.insert("Item", ["code": "b"])
+        }
+        expectEqual(codes.entity.name, "Item")
+        let token = try stack.currentToken
+        let rows: [[String: Any]] = [
+            ["code": "a", "x": 1], ["code": "b", "z": 1], ["code": "a", "y": 2], ["code": "new", "x": 4],
+            ["code": "a", "x": 3], ["code": "new", "y": 5],
+        ]
+        let request = NSBatchInsertRequest(entityName: "Item", objects: rows)
+        request.resultType = .objectIDs
+        let context = stack.context()
+        context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+        try context.performAndWait {
+            let result = try context.execute(request) as? NSBatchInsertResult
+            let ids = try require(result?.result as? [NSManagedObjectID])
+            expect(ids.count == 3 && Set(ids).count == 3)
+            let told = try stack.changes(after: token).map { change in
+                let item = try context.existingObject(with: change.changedObjectID)
+                let names = change.updatedProperties?.map(\.name).filter { $0 != "code" }.sorted() ?? []
+                let values = ["code", "x", "y", "z"].map { "\(item.value(forKey: $0) ?? "-")" }
+                return "\(change.changeType) \(values.joined(separator: " ")): \(names.joined(separator: ","))"
+            }
+            expectEqual(
+                told.sorted(),
+                [
+                    "\(NSPersistentHistoryChangeType.insert) new 4 5 -: ",
+                    "\(NSPersistentHistoryChangeType.update) a 3 2 -: x,y",
+                    "\(NSPersistentHistoryChangeType.update) b - - 1: z",
+                ].sorted()
+            )
+        }
+        try expectEqual(stack.problems(of: model), [])
+    }
+
     @Test
     func `a batch that is refused records nothing`() throws {
         let stack = try Stack.recording()
