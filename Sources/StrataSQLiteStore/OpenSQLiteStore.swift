@@ -111,18 +111,7 @@ package final class OpenSQLiteStore: Sendable {
     /// Makes all commits up to now survive a loss of power.
     ///
     /// - Throws: Errors of the disk.
-    func makeCommitsDurable() throws(SQLiteError) {
-        guard synchronous != .off, case .file(let path) = pool.location else { return }
-        if pool.isWriteAheadLogged {
-            // With FULL the commit itself has synced the log. Closing it here cannot drop a lock: SQLite has none on
-            // that file.
-            if synchronous == .normal { try DiskFile.synchronize(path + "-wal") }
-        } else {
-            // The commit has ended the journal by a change of the folder or file. A loss of power may undo that change.
-            if access(path + "-journal", F_OK) == 0 { try DiskFile.synchronize(path + "-journal") }
-            try DiskFile.synchronize(folder: (path as NSString).deletingLastPathComponent)
-        }
-    }
+    func makeCommitsDurable() throws(SQLiteError) { try database.makeCommitsDurable(synchronous) }
 
     // MARK: - Opening
 

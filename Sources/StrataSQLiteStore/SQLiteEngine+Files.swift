@@ -125,7 +125,6 @@ extension SQLiteEngine {
                         files.removeCopies()
                         throw error
                     }
-                    files.removeFormer()
                 }
             }
         }
@@ -180,6 +179,9 @@ extension SQLiteEngine {
             }
             try prepared.get()
             target.pool.emptyLogIfUnread()
+            // Without this, a loss of power could bring back the former contents, whose rows name the files. If the disk
+            // fails, the files stay.
+            if (try? target.makeCommitsDurable(options.synchronous)) != nil { files.removeFormer() }
         }
     }
 
@@ -234,6 +236,8 @@ extension SQLiteEngine {
                 try withFile(url, options: options, access: .readWrite) { database in
                     try database.pool.writeWithoutTransaction { try $0.eraseAll() }
                     database.pool.emptyLogIfUnread()
+                    // Otherwise a loss of power could bring back rows whose files are gone.
+                    try? database.makeCommitsDurable(options.synchronous)
                 }
             }
         }

@@ -55,19 +55,27 @@ extension SQLiteEngine {
         let former = old.names
         let new = ExternalFolder(of: working)
         let moved = try new.move(to: old)
+        let retired = RetiredFiles.of(ExternalData(storePath: url.path))
+        var contents = 0
         var isReplaced = false
-        defer {
-            if isReplaced { old.remove(former.subtracting(moved)) } else { old.remove(moved.subtracting(former)) }
-        }
+        defer { if !isReplaced { old.remove(moved.subtracting(former)) } }
         try SQLiteBoundary.run(.replacing, at: url) {
             try withFile(working, access: .readOnly) { source in
                 try withFile(url, options: options, access: .readWrite) { target in
                     isReplaced = try source.pool.read { reader in
                         try target.pool.writeWithoutTransaction { writer in
-                            try writer.copyAll(from: reader) { watch.isUnchanged }
+                            try writer.copyAll(from: reader) {
+                                contents = retired.contents
+                                return watch.isUnchanged
+                            }
                         }
                     }
-                    if isReplaced { target.pool.emptyLogIfUnread() }
+                    guard isReplaced else { return }
+                    target.pool.emptyLogIfUnread()
+                    // Without this, a loss of power could bring back the former contents, whose rows name the files. If
+                    // the disk fails, the files stay.
+                    guard (try? target.makeCommitsDurable(options.synchronous)) != nil else { return }
+                    retired.retire(former.subtracting(moved).sorted(), of: contents)
                 }
             }
         }

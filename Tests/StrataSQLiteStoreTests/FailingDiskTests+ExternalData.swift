@@ -137,6 +137,105 @@ extension FailingDiskTests {
         expectEqual(isDurable, (synchronous != "OFF"))
     }
 
+    /// How the contents of a store are replaced by those of another file.
+    enum Replacement: CaseIterable { case replacing, stage }
+
+    /// Replaces a store, whose log a reader keeps from being copied.
+    private func replace(_ url: URL, by other: URL, _ way: Replacement, _ synchronous: String) throws {
+        let reader = try Connection(path: url.path, access: .readWrite)
+        defer { reader.close() }
+        try reader.execute("BEGIN")
+        try expectEqual(reader.firstInt64("SELECT COUNT(*) FROM ZVENUE"), 1)
+        let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["synchronous": synchronous]]
+        FailingDisk.fail(url.deletingLastPathComponent().path, at: 0)
+        switch way {
+        case .replacing:
+            try NSPersistentStoreCoordinator(managedObjectModel: model()).replacePersistentStore(
+                at: url,
+                destinationOptions: options,
+                withPersistentStoreFrom: other,
+                sourceOptions: nil,
+                type: .sqlite
+            )
+        case .stage:
+            let watch = try FileWatch(url)
+            let options = try SQLiteOptions(url: url, pragmas: ["synchronous": synchronous])
+            try expect(SQLiteEngine.replaceContents(of: url, options, by: other, ifUnchanged: watch))
+        }
+        try reader.execute("COMMIT")
+    }
+
+    @Test(arguments: Replacement.allCases, ["NORMAL", "FULL", "OFF"])
+    func `external data of a replaced store goes when the new contents are durable`(
+        _ way: Replacement,
+        _ synchronous: String
+    ) throws {
+        try withStore { url in
+            let other = url.deletingLastPathComponent().appendingPathComponent("other.sqlite")
+            for (place, byte) in [(url, UInt8(1)), (other, 2)] {
+                let coordinator = try open(place, model: model())
+                let context = NSManagedObjectContext(.privateQueue)
+                context.persistentStoreCoordinator = coordinator
+                try context.performAndWait {
+                    let venue = Venue(context: context)
+                    (venue.name, venue.map) = ("\(byte)", data(byte))
+                    try context.save()
+                }
+                try close(coordinator)
+            }
+            FailingDisk.fail(url.deletingLastPathComponent().path, at: 0)
+            try replace(url, by: other, way, synchronous)
+            let events = FailingDisk.events
+            FailingDisk.fail("", at: 0)
+
+            let log = events.map { $0.path == url.path + "-wal" }
+            let committed = try require(events.indices.last { log[$0] && events[$0].kind == .write })
+            let deleted = try require(
+                events.indices.first { events[$0].kind == .delete && events[$0].path.contains(".store_SUPPORT") }
+            )
+            expect(committed < deleted)
+            let isDurable = events.indices.contains {
+                committed < $0 && $0 < deleted && events[$0].kind == .sync && log[$0]
+            }
+            expectEqual(isDurable, synchronous != "OFF")
+            try expectEqual(maps(url), ["2": data(2)])
+            let folder = url.deletingLastPathComponent().appendingPathComponent(".store_SUPPORT/_EXTERNAL_DATA")
+            try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.path).count, 1)
+        }
+    }
+
+    @Test(arguments: ["NORMAL", "FULL", "OFF"])
+    func `external data of a destroyed store goes when the store is durably empty`(_ synchronous: String) throws {
+        try withStore { url in
+            let folder = url.deletingLastPathComponent()
+            let coordinator = try open(url, model: model())
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            try context.performAndWait {
+                Venue(context: context).map = data(1)
+                try context.save()
+            }
+            try close(coordinator)
+            let reader = try Connection(path: url.path, access: .readWrite)
+            defer { reader.close() }
+            try reader.execute("BEGIN")
+            try expectEqual(reader.firstInt64("SELECT COUNT(*) FROM ZVENUE"), 1)
+            FailingDisk.fail(folder.path, at: 0)
+            try coordinator.destroyPersistentStore(
+                at: url,
+                type: .sqlite,
+                options: [NSSQLitePragmasOption: ["synchronous": synchronous]]
+            )
+            let events = FailingDisk.events
+            FailingDisk.fail("", at: 0)
+            let log = events.map { $0.path == url.path + "-wal" }
+            let committed = try require(events.indices.last { log[$0] && events[$0].kind == .write })
+            let isDurable = events.indices.contains { committed < $0 && events[$0].kind == .sync && log[$0] }
+            expectEqual(isDurable, synchronous != "OFF")
+            expect(!FileManager.default.fileExists(atPath: folder.appendingPathComponent(".store_SUPPORT").path))
+        }
+    }
+
     @Test
     func `external data that cannot be written or synced fails the save, and leaves nothing`() throws {
         var point = 0
