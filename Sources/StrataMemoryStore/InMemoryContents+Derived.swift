@@ -28,10 +28,12 @@ extension InMemoryContents {
     /// - Parameters:
     ///   - permanent: The permanent keys of new rows, by their temporary keys.
     ///   - versions: The versions that the handed over rows will have, by root entity and key.
+    ///   - keepsTimes: Whether the rows are copies, which keep the times of their last saves.
     /// - Returns: The rows that differ from the stored rows or from the rows that were handed over.
     package mutating func updateDerived(
         _ permanent: PermanentKeys = PermanentKeys(),
-        versions: [Int: [Int64: Int64]] = [:]
+        versions: [Int: [Int64: Int64]] = [:],
+        keepsTimes: Bool = false
     ) -> [Row] {
         guard let derived else { return [] }
         var changed: [Int: [Int64: Row]] = [:]
@@ -47,7 +49,7 @@ extension InMemoryContents {
                     guard !attributes.isEmpty else { continue }
                     let next = row.copy()
                     for attribute in attributes {
-                        if case .now? = attribute.source, !isWritten { continue }
+                        if case .now? = attribute.source, !isWritten || keepsTimes { continue }
                         next.setDerived(
                             value(of: attribute.source, in: row, key: key, permanent: permanent),
                             attribute.slot

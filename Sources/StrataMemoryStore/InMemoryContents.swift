@@ -287,7 +287,8 @@ package struct InMemoryContents: Sendable {
             result.replaceReread(releaseLateReferences(of: deletion, in: changes, result: result, permanent: permanent))
         }
         if derived != nil, derives {
-            result.replaceReread(updateDerived(permanent, versions: changes.versions(result)))
+            let isCopy = changes.keptKeys != nil
+            result.replaceReread(updateDerived(permanent, versions: changes.versions(result), keepsTimes: isCopy))
         }
         outdated = OutdatedRows()
         return result

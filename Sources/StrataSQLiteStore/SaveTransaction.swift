@@ -82,6 +82,7 @@ final class SaveTransaction {
         for change in changes.toMany { try order(change) }
         try placeUnplaced()
         try releaseLateReferences()
+        try keepTimes()
         try readAgain()
         try recordHistory()
         return []
@@ -252,6 +253,25 @@ final class SaveTransaction {
     }
 
     // MARK: - After the rows
+
+    /// Gives copies of another store's rows the times of their last saves, which triggers have set to that of the copy.
+    private func keepTimes() throws {
+        guard changes.keptKeys != nil else { return }
+        for run in runs(Array(zip(changes.inserted, result.insertedKeys)), { $0.0.layout }) {
+            let entity = try entity(run[0].0.layout)
+            for slot in entity.layout.slots where slot.traits?.derivation == .now {
+                guard let column = entity.columns[slot.index].name else { continue }
+                let statement = try connection.statement(
+                    SQL("UPDATE \(entity.table) SET \(column) = ? WHERE Z_PK = ?")
+                )
+                for (row, key) in run {
+                    try statement.bind(SQLBinding(row, slot), at: 1)
+                    try statement.bind(key, at: 2)
+                    try statement.run()
+                }
+            }
+        }
+    }
 
     /// Reads rows that triggers have changed, or whose stored form differs from the given one.
     private func readAgain() throws {

@@ -97,6 +97,32 @@ struct MovingTests {
         }
     }
 
+    @Test func `a store that moves to a database and back has the derived times that it had`() throws {
+        let city = StoreModels.entity("City")
+        city.properties = [
+            StoreModels.attribute("name", .string),
+            StoreModels.derived("savedAt", .date, NSExpression(format: "now()")),
+        ]
+        let stack = try Stack(.sqlite, model: StoreModels.model(city))
+        try insert("Porto", stack.context())
+        func time() throws -> Date? {
+            let context = stack.context()
+            return try context.performAndWait {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+                return try context.fetch(request).first?.value(forKey: "savedAt") as? Date
+            }
+        }
+        let before = try require(time())
+        let place = stack.folder.appendingPathComponent("moved")
+        defer { TestDatabase.drop(place) }
+        let first = try require(stack.coordinator.persistentStores.first)
+        let moved = try stack.coordinator.migratePersistentStore(first, to: place, type: .postgreSQL)
+        try expectEqual(time(), before)
+        let file = stack.folder.appendingPathComponent("back.sqlite")
+        try stack.coordinator.migratePersistentStore(moved, to: file, type: .sqlite)
+        try expectEqual(time(), before)
+    }
+
     @Test func `what another session commits while a store moves away is moved as well`() throws {
         let stack = try Stack(.postgreSQL)
         try insert("Rome", stack.context())

@@ -25,6 +25,8 @@ final class DerivedUpkeep {
     ///
     /// The value is true if the row itself was written, and false if only a row was written that it is computed from.
     private var outdated: [Int: [Int64: Bool]] = [:]
+    /// The rows of another store whose copies keep the times of their last saves, in the same way.
+    private var originals: [Int: [Int64: Row]] = [:]
     /// The queries for the keys of rows that may be outdated, each with the number of their root entity.
     private var questions: [(keys: PostedStatement, root: Int)] = []
     private let now: Double
@@ -57,6 +59,9 @@ final class DerivedUpkeep {
             outdated[root, default: [:]][key] = false
         }
     }
+
+    /// Notes that a row is a copy of a row of another store.
+    func markCopy(_ key: Int64, of row: Row) { originals[row.layout.rootNumber, default: [:]][key] = row }
 
     /// Asks for the current owners of members.
     func askForOwners(of members: [Int64], _ root: Int) throws {
@@ -164,7 +169,13 @@ final class DerivedUpkeep {
             for attribute in attributes {
                 let value = try values(of: attribute.source, entity, sources)
                 for (old, new) in pairs {
-                    if case .now? = attribute.source, sources.keys[old.key] != true { continue }
+                    if case .now? = attribute.source {
+                        guard sources.keys[old.key] == true else { continue }
+                        if let original = originals[sources.root]?[old.key] {
+                            new.take(attribute.slot, from: original)
+                            continue
+                        }
+                    }
                     new.setDerived(value(old), attribute.slot)
                     new.clearUnlessStorable(attribute.slot)
                 }

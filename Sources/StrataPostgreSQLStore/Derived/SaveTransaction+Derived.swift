@@ -104,7 +104,10 @@ extension SaveTransaction {
             derived.markOutdated(key, root: layout.rootNumber, isWritten: true)
             markInexact(key, layout)
         }
-        for (row, key) in zip(changes.inserted, result.insertedKeys) { mark(key, row.layout) }
+        for (row, key) in zip(changes.inserted, result.insertedKeys) {
+            mark(key, row.layout)
+            if changes.keptKeys != nil, row.layout.hasDerivedSlots { derived.markCopy(key, of: row) }
+        }
         for update in changes.updated { mark(update.row.key, update.row.layout) }
         // The row may belong to a sub-entity that alone has derived attributes; its entity is found when it is read.
         for row in released { derived.markOutdated(row.key, root: row.entity.layout.rootNumber, isWritten: true) }

@@ -99,6 +99,59 @@ struct MovingStoresTests {
         expectEqual(beers, [1, 2, 3])
     }
 
+    @Test(arguments: [(StoreKind.sqlite, StoreKind.memory), (.memory, .sqlite), (.sqlite, .sqlite)])
+    func `derived times are those of the old store, until an object is saved again`(from: StoreKind, to: StoreKind)
+        async throws
+    {
+        let (team, member) = (StoreModels.entity("Team"), StoreModels.entity("Member"))
+        func now() -> NSPropertyDescription { StoreModels.derived("savedAt", .date, NSExpression(format: "now()")) }
+        team.properties = [StoreModels.attribute("name", .string), now()]
+        member.properties = [
+            StoreModels.attribute("name", .string), now(),
+            StoreModels.derived("teamSavedAt", .date, NSExpression(forKeyPath: "team.savedAt")),
+        ]
+        GuideModel.relate(member, "team", .one(.nullifyDeleteRule), team, "members", .ordered(.nullifyDeleteRule))
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StoreModels.model(team, member))
+        let old = try coordinator.addPersistentStore(type: from.type, at: scratch.file("old.sqlite"))
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        func times(_ context: NSManagedObjectContext) throws -> [String: [Date?]] {
+            context.reset()
+            let objects = try ["Team", "Member"].flatMap {
+                try context.fetch(NSFetchRequest<NSManagedObject>(entityName: $0))
+            }
+            return Dictionary(
+                uniqueKeysWithValues: objects.map { object in
+                    let names = object.entity.name == "Team" ? ["savedAt"] : ["savedAt", "teamSavedAt"]
+                    return ("\(object.value(forKey: "name") ?? "")", names.map { object.value(forKey: $0) as? Date })
+                }
+            )
+        }
+        let before = try await context.perform {
+            for name in ["a", "b"] {
+                let team = context.insert("Team", ["name": name])
+                for number in 0..<2 { context.insert("Member", ["name": "\(name)\(number)", "team": team]) }
+                try context.save()
+            }
+            return try times(context)
+        }
+
+        try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: to.type)
+
+        try await context.perform {
+            try expectEqual(times(context), before)
+            let teams = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Team"))
+            teams.first { $0.value(forKey: "name") as? String == "a" }?.setValue("A", forKey: "name")
+            try context.save()
+            let after = try times(context)
+            let (was, now) = (try require(before["a"]?.first ?? nil), try require(after["A"]?.first ?? nil))
+            expect(now >= was)
+            expectEqual(after["a0"], [before["a0"]?.first ?? nil, now])
+            for name in ["b", "b0", "b1"] { expectEqual(after[name], before[name]) }
+        }
+    }
+
     @Test func `a place where a store has objects is refused, and one without is taken`() async throws {
         let scratch = try ScratchFolder()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
