@@ -135,10 +135,10 @@ package final class Connection: @unchecked Sendable {
         let isNew = name == nil && preparesStatements
         do {
             return isNew ? try answer(try post(sql, parameters)) : try run(sql, binding: parameters, name: name)
-        } catch let error as PostgreSQLError
-            where error.isStale && (!isNew || error.isNameTaken) && isIdle && !isBroken
-        {
+        } catch let error as PostgreSQLError where error.isStale && (!isNew || error.isNameTaken) && !isBroken {
             forgetPrepared()
+            // A transaction has failed with its statement, so only its owner can repeat it.
+            guard isIdle else { throw error }
             return try answer(try post(sql, parameters))
         }
     }

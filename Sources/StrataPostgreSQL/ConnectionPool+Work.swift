@@ -32,9 +32,10 @@ extension ConnectionPool {
     ///
     /// A statement that waits for a lock counts too, because that wait has a separate limit.
     private func isAtWork(_ connection: Connection) -> Bool {
-        // A connection that was not used for long may turn out to be lost.
+        // A connection that was not used for long may turn out to be lost. Statements that work may have the whole budget of
+        // connections, so the question does not count in it.
         for _ in 0..<2 {
-            guard let asking = try? spare(opening: Self.answerTime) else { return false }
+            guard let asking = try? spare(opening: Self.answerTime, countsInBudget: false) else { return false }
             asking.patience = Self.answerTime
             defer { giveBackInBackground(asking) }
             guard asking.timeline == connection.timeline else { return false }

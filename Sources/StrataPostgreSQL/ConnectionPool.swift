@@ -108,14 +108,18 @@ package final class ConnectionPool: Sendable {
     /// nothing.
     ///
     /// It also runs again if the server has ended its transaction in favour of others; some servers do that to reads as well.
+    /// It runs once more if a prepared statement does not fit its tables any more, because an operator has changed them.
     package func reading<R>(cancellation: Cancellation? = nil, _ body: (Connection) throws -> R) throws -> R {
-        try repeatingConflicts {
-            try withConnection(
-                cancellation: cancellation,
-                repeatedIf: { $0.kind == .connection && $0.sqlState != "25P03" },
-                body
-            )
+        func read() throws -> R {
+            try repeatingConflicts {
+                try withConnection(
+                    cancellation: cancellation,
+                    repeatedIf: { $0.kind == .connection && $0.sqlState != "25P03" },
+                    body
+                )
+            }
         }
+        do { return try read() } catch let error as PostgreSQLError where error.isStale { return try read() }
     }
 
     /// Runs `body` with a connection, and again if the server has ended its transaction in favour of others.
@@ -282,10 +286,21 @@ package final class ConnectionPool: Sendable {
     }
 
     /// The same, with a limit in seconds for the wait for the budget and for opening a new one.
-    func spare(opening limit: Double?, _ cancellation: Cancellation? = nil) throws -> Connection {
+    ///
+    /// - Parameters:
+    ///   - limit: The limit; `nil` for the time-out.
+    ///   - cancellation: Ends the wait.
+    ///   - countsInBudget: Whether the connection is one of those that the server's pools may use together.
+    /// - Returns: The connection.
+    /// - Throws: ``PostgreSQLError``.
+    func spare(
+        opening limit: Double?,
+        _ cancellation: Cancellation? = nil,
+        countsInBudget: Bool = true
+    ) throws -> Connection {
         let start = ContinuousClock.now
         let limit = min(limit ?? timeout, openingTimeout)
-        let use = try budget?.use(within: limit, cancellation)
+        let use = countsInBudget ? try budget?.use(within: limit, cancellation) : nil
         // An unused connection may turn out to be silent, and then time has to be left for a new one.
         let rest = limit - (.now - start) / .seconds(1)
         let connection =

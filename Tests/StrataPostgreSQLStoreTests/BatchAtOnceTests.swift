@@ -104,6 +104,81 @@ struct BatchAtOnceTests {
         try observer.command("ROLLBACK")
     }
 
+    @Test func `a statement may take longer than the time-out although it has the only connection of the budget`()
+        throws
+    {
+        let pinned = try filled([NSPersistentStoreTimeoutOption: 3.0, NSPostgreSQLServerConnectionsOption: 1])
+        let observer = try pinned.direct()
+        try observer.command(
+            """
+            CREATE FUNCTION toil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$;
+            CREATE TRIGGER toils BEFORE UPDATE ON city FOR EACH STATEMENT EXECUTE FUNCTION toil()
+            """
+        )
+        try update("City", "population", "population + 1", pinned)
+        try expectEqual(observer.query("SELECT sum(population)::bigint FROM city").firstInt64, 3)
+    }
+
+    /// Work that grows with the square of the members would take many times as long for eight times as many.
+    @Test func `a batch that fills an ordered relationship takes time that grows with its members`() throws {
+        func time(_ count: Int) throws -> Duration {
+            let pinned = try filled()
+            let context = pinned.stack.context()
+            return try context.performAndWait {
+                let venue = try require(context.all("Venue").first)
+                let objects = (0..<count).map { ["title": "\($0)", "venue": venue.objectID] as [String: Any] }
+                let began = ContinuousClock.now
+                _ = try context.execute(NSBatchInsertRequest(entityName: "Photo", objects: objects))
+                let time = ContinuousClock.now - began
+                let photos = venue.value(forKey: "photos") as? NSOrderedSet
+                expectEqual(photos?.count, count)
+                expectEqual((photos?.lastObject as? NSManagedObject)?.value(forKey: "title") as? String, "\(count - 1)")
+                return time
+            }
+        }
+        try expectGrowth(below: 24, from: { try time(1000) }, to: { try time(8000) })
+    }
+
+    @Test func `a fetch within a snapshot goes on after an operator has changed the type of a column`() throws {
+        let pinned = try filled()
+        let observer = try pinned.direct()
+        // Each fetch reads the cities.
+        pinned.stack.coordinator.limits.rowCacheBytes = 0
+        let context = pinned.stack.context()
+        try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Venue")
+            request.predicate = NSPredicate(format: "city.name MATCHES 'R.*' AND name MATCHES 'B.*'")
+            let cities = try context.all("City")
+            for venue in try context.all("Venue") {
+                venue.setValue(cities.first { $0.value(forKey: "name") as? String == "Rome" }, forKey: "city")
+            }
+            try context.save()
+            for _ in 0..<3 {
+                context.reset()
+                try expectEqual(context.fetch(request).count, 1)
+            }
+            try observer.command("ALTER TABLE city ALTER population TYPE bigint")
+            for _ in 0..<3 {
+                context.reset()
+                try expectEqual(context.fetch(request).count, 1)
+            }
+        }
+    }
+
+    @Test func `the size of single values limits what one statement writes`() {
+        var arrays = ColumnArrays([.int8, .text])
+        let text = String(repeating: "x", count: ColumnArrays.statement.bytes / 2)
+        for isFull in [false, true] {
+            arrays.append(1, to: 0)
+            arrays.append(PostgreSQLValue.text(text), to: 1)
+            expectEqual(arrays.endRow(), isFull)
+        }
+        _ = arrays.removeRows()
+        arrays.append(1, to: 0)
+        arrays.append(PostgreSQLValue.text("x"), to: 1)
+        expect(!arrays.endRow())
+    }
+
     @Test func `a number of a column that an operator has made narrower is computed as wide as its attribute`() throws {
         let pinned = try filled()
         let observer = try pinned.direct()

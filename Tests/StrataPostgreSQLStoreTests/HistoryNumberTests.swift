@@ -145,6 +145,26 @@ struct HistoryNumberTests {
         expect(abs(consumer.lastSeen.timeIntervalSinceNow - 7200) < 600)
     }
 
+    @Test(.enabled(if: Compiler.isThere))
+    func `the time of a migration is that of the server's clock`() throws {
+        let server = try PrivateServer(environment: ["STRATA_DISK": "1", "STRATA_CLOCK": "7200"])
+        for version in 1...2 {
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: LargeStore.model(version))
+            let options = ChangingStore.migrating.merging([NSPersistentHistoryTrackingKey: true]) { $1 }
+            let store = try coordinator.addPersistentStore(
+                type: .postgreSQL,
+                configuration: nil,
+                at: server.url,
+                options: options
+            )
+            try coordinator.remove(store)
+        }
+        let times = try Array(server.connection().query("SELECT time, author FROM strata_transaction").rows)
+        expectEqual(times.count, 1)
+        let end = Date().timeIntervalSinceReferenceDate + 7200
+        expect(times.allSatisfy { abs($0.double(0) - end) < 600 && $0.string(1).hasPrefix("com.apple.coredata") })
+    }
+
     @Test func `own transactions are noted at a cost that does not grow with their number`() {
         func processorTime() -> Double {
             var time = timespec()

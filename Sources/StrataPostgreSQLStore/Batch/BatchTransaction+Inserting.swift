@@ -67,9 +67,10 @@ extension BatchTransaction {
             )
         }
         var holders = Holders(table.constraints.filter { $0.applies(to: insertion.layout) })
-        let stored = try storedHolders(of: given, &holders, table)
+        var stored = try storedHolders(of: given, &holders, table)
         var clashes: [BatchClash] = []
         var changed: Set<Int64> = []
+        var unwritten: [Row] = []
         let control = insertion.control
         var counter = RowCounter(control)
         for (position, given) in given.enumerated() {
@@ -80,9 +81,13 @@ extension BatchTransaction {
                 try add(given.row, &holders)
                 continue
             }
+            unwritten.append(given.row)
             guard insertion.upsert != .skip else { continue }
             let slots = given.slots(insertion.upsert)
             let held = row(holder, stored)
+            if insertion.upsert != .fail, let held {
+                try findHolders(of: held, with: given.row, in: slots, table, &holders, &stored)
+            }
             let clash = BatchClash(
                 position: position,
                 constraint: attributes,
@@ -104,6 +109,7 @@ extension BatchTransaction {
             }
         }
         counter.finish()
+        try requireTargets(of: unwritten)
         markOwnersOfNewRows(insertion.layout)
         guard clashes.isEmpty else { throw BatchClashes(layout: insertion.layout, clashes: clashes) }
     }
@@ -127,6 +133,53 @@ extension BatchTransaction {
             }
         }
         return rows
+    }
+
+    /// Finds the stored rows that have values of constraints that a row gets by an upsert, partly from the given row.
+    ///
+    /// Those that the given row has by itself, and those that the row had before, are known.
+    private func findHolders(
+        of held: Row,
+        with given: Row,
+        in slots: [Slot],
+        _ table: SQLTable,
+        _ holders: inout Holders,
+        _ stored: inout [Int64: Row]
+    ) throws {
+        guard holders.constraints.contains(where: { $0.slots.count > 1 }) else { return }
+        let mixed = held.copy()
+        for slot in slots where held.layout.shares([slot]) { mixed.take(slot, from: given) }
+        let (before, alone) = (holders.values(held), holders.values(given))
+        for (index, values) in holders.values(mixed).enumerated() {
+            guard let values, values != before[index], values != alone[index] else { continue }
+            let constraint = holders.constraints[index]
+            let asked = [constraint.slots.map { PostgreSQLValue(mixed, $0) }]
+            let found = try queries.holders(of: asked, constraint: constraint, in: table, on: connection)
+            for row in found.values {
+                // The batch may have given it other values.
+                let state = constraint.slots.map { PostgreSQLValue(stateToWrite(of: row), $0).identity }
+                guard state == values else { continue }
+                holders.set(.stored(row.key), of: index, with: values)
+                stored[row.key] = row
+            }
+        }
+    }
+
+    /// Refuses relationships to missing rows, in rows that are not written.
+    ///
+    /// The destinations of written rows are locked, and that finds missing ones.
+    func requireTargets(of rows: [Row]) throws {
+        guard !rows.isEmpty else { return }
+        for slot in batch.layout.referenceSlots {
+            let keys = Set(rows.compactMap { $0.reference(slot)?.key })
+            guard !keys.isEmpty, let owners = database.mapping.entity(modelNumber: slot.destinationNumber) else {
+                continue
+            }
+            let found = Set(try queries.rows(keys.sorted(), of: owners, on: connection).map(\.key))
+            if let missing = keys.subtracting(found).min() {
+                throw CocoaError.missingBatchTarget(of: slot, key: missing, in: batch.layout)
+            }
+        }
     }
 
     private func isStored(_ holder: Holder) -> Bool {

@@ -6,6 +6,7 @@ import StrataRows
 extension BatchTransaction {
     func update(_ update: BatchUpdate) throws {
         let rows = try rows(for: update.rows)
+        if rows.isEmpty, !update.constantSlots.isEmpty { try requireTargets(of: [update.constants]) }
         var evaluator = ResolvedEvaluator(
             variableCount: update.variableCount,
             reader: StoreRowReader(source, rows, storeNumber: update.rows.storeNumber)

@@ -109,8 +109,10 @@ final class BatchTransaction {
             throw error(conflict)
         }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
-        // These are rows that others have meanwhile related to deleted ones.
+        // These are rows that others have meanwhile related to deleted ones, and rows whose derived attributes follow.
+        let isInserted = transaction.result.reread.isEmpty ? [] : Set(keys)
         for row in transaction.result.reread where updates[RowName(row)] == nil {
+            if isInserted.contains(row.key), row.layout.rootNumber == batch.layout.rootNumber { continue }
             changes.followed.add(row.key, row.layout)
         }
         return transaction.history?.isWritten ?? false

@@ -120,8 +120,10 @@ final class HistoryRecorder {
             // has a part of it.
             var keys = PostgreSQLArray(.int8)
             var columns = Self.columns.map { PostgreSQLArray($0) }
-            var count = 0
-            while let run = rest.first, count < WorkSize.historyRuns, keys.count < WorkSize.historyKeys {
+            var (count, byteCount) = (0, 0)
+            while let run = rest.first, count < WorkSize.historyRuns, keys.count < WorkSize.historyKeys,
+                byteCount < ColumnArrays.statement.bytes
+            {
                 columns[0].append(Int64(run.place))
                 columns[1].append(Int64(run.kind.rawValue))
                 columns[2].append(Int64(run.entity))
@@ -131,6 +133,7 @@ final class HistoryRecorder {
                 for key in run.keys { keys.append(key) }
                 columns[6].append(Int64(keys.count))
                 count += 1
+                byteCount += run.tombstone?.count ?? 0
                 rest = rest.dropFirst()
             }
             let runs = unnested(Self.columns, from: other.count + 1)

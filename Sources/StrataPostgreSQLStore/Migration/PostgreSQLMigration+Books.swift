@@ -43,9 +43,9 @@ extension PostgreSQLMigration {
             connection.isPortable
             ? try connection.query("UPDATE strata_history SET last = last + 1 RETURNING last").firstInt64 : nil
         try connection.query(
-            "INSERT INTO strata_transaction (id, time, author, process, number) VALUES ($1, $2, $3, $4, $5)",
+            "INSERT INTO strata_transaction (id, time, author, process, number) VALUES ($1, \(HistoryQueries.now), $2, $3, $4)",
             [
-                .uuid(UUID()), .float8(Date().timeIntervalSinceReferenceDate),
+                .uuid(UUID()),
                 .text("com.apple.coredata.schemamigrator: lightweight migration from model with digest { \(digest) }"),
                 .text(ProcessInfo.processInfo.processName), number.map { .int8($0) } ?? .null(.int8),
             ]
@@ -66,25 +66,31 @@ extension PostgreSQLMigration {
                 [.int8(Int64(entity.from.number)), .int8(last.0), .int8(last.1)]
             )
             guard found.rowCount > 0 else { return }
-            var arrays: [PostgreSQLArray] = [.int8, .int8, .bytea, .bytea].map { PostgreSQLArray($0) }
+            var arrays = ColumnArrays([.int8, .int8, .bytea, .bytea])
             for row in found.rows {
                 last = (row.int64(0), row.int64(1))
-                arrays[0].append(.int8(last.0))
-                arrays[1].append(.int8(last.1))
+                arrays.append(last.0, to: 0)
+                arrays.append(last.1, to: 1)
                 let mask = row.isNull(2) ? nil : entity.moved(row.bytes(2))
-                arrays[2].append(mask.map { .bytea(Data($0.bytes)) } ?? .null(.bytea))
+                arrays.append(mask.map { .bytea(Data($0.bytes)) } ?? .null(.bytea), to: 2)
                 let tombstone = row.isNull(3) ? nil : Tombstone.renamed(row.data(3), entity.names)
-                arrays[3].append(tombstone.map { .bytea($0) } ?? .null(.bytea))
+                arrays.append(tombstone.map { .bytea($0) } ?? .null(.bytea), to: 3)
+                if arrays.endRow() { try writeChanges(arrays.removeRows()) }
             }
-            try connection.query(
-                """
-                UPDATE strata_change AS c SET mask = u.mask, tombstone = u.tombstone
-                FROM \(unnested([.int8, .int8, .bytea, .bytea], from: 1)) AS u (seq, place, mask, tombstone)
-                WHERE c.seq = u.seq AND c.place = u.place
-                """,
-                arrays.map { .array($0) }
-            )
+            if arrays.rowCount > 0 { try writeChanges(arrays.removeRows()) }
         }
+    }
+
+    /// Writes the bits and the kept values of changes: arrays of numbers, places, bits and values.
+    private func writeChanges(_ arrays: [PostgreSQLValue]) throws {
+        try connection.query(
+            """
+            UPDATE strata_change AS c SET mask = u.mask, tombstone = u.tombstone
+            FROM \(unnested([.int8, .int8, .bytea, .bytea], from: 1)) AS u (seq, place, mask, tombstone)
+            WHERE c.seq = u.seq AND c.place = u.place
+            """,
+            arrays
+        )
     }
 }
 

@@ -205,14 +205,17 @@ extension SaveTransaction {
     /// Puts members without a known position behind the others.
     func placeUnplaced() throws {
         for (shape, owners) in unplaced.owners {
-            // These are the next number of each owner, and the members without a position by key.
+            // These are the next number of each owner, and the members without a position by key. The greatest number is
+            // found once for each owner, and not once for each member.
             let sql = """
+                WITH l AS MATERIALIZED (SELECT o.\(shape.owner) AS owner,
+                COALESCE(pg_catalog.max(o.\(shape.order)) + \(OrderKeys.step), \(OrderKeys.first)) AS first
+                FROM \(shape.table) AS o WHERE o.\(shape.owner) = ANY($1) GROUP BY o.\(shape.owner))
                 UPDATE \(shape.table) AS t SET \(shape.order) = u.first + (u.rank - 1) * \(OrderKeys.step) FROM (
-                SELECT n.\(shape.owner) AS owner, n.\(shape.member) AS member,
-                pg_catalog.row_number() OVER (PARTITION BY n.\(shape.owner) ORDER BY n.\(shape.member)) AS rank,
-                COALESCE((SELECT pg_catalog.max(o.\(shape.order)) FROM \(shape.table) AS o WHERE o.\(shape.owner) = n.\(shape.owner))
-                + \(OrderKeys.step), \(OrderKeys.first)) AS first
-                FROM \(shape.table) AS n WHERE n.\(shape.owner) = ANY($1) AND n.\(shape.order) IS NULL) AS u
+                SELECT n.\(shape.owner) AS owner, n.\(shape.member) AS member, l.first,
+                pg_catalog.row_number() OVER (PARTITION BY n.\(shape.owner) ORDER BY n.\(shape.member)) AS rank
+                FROM \(shape.table) AS n JOIN l ON l.owner = n.\(shape.owner)
+                WHERE n.\(shape.owner) = ANY($1) AND n.\(shape.order) IS NULL) AS u
                 WHERE t.\(shape.owner) = u.owner AND t.\(shape.member) = u.member
                 """
             try connection.post(sql, [.array(PostgreSQLArray(owners.sorted()))])

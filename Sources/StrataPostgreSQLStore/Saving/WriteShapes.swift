@@ -38,7 +38,10 @@ struct ColumnArrays {
         if let value { arrays[column].append(value) } else { arrays[column].appendNull() }
     }
 
-    mutating func append(_ value: PostgreSQLValue, to column: Int) { arrays[column].append(value) }
+    mutating func append(_ value: PostgreSQLValue, to column: Int) {
+        byteCount += value.writtenCount
+        arrays[column].append(value)
+    }
 
     mutating func appendNull(to column: Int) { arrays[column].appendNull() }
 

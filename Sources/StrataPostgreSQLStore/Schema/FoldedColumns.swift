@@ -30,7 +30,8 @@ struct FoldedColumns {
     ///
     /// - Parameters:
     ///   - connection: The connection that reads; `body` may write with it.
-    ///   - body: Called with each piece of the table that has such rows: the keys, and an array for each column.
+    ///   - body: Called with each piece of the table that has such rows, of limited size: the keys, and an array for each
+    ///     column.
     /// - Throws: ``PostgreSQLError``, and the errors of `body`.
     func eachDiffering(_ connection: Connection, _ body: ([PostgreSQLArray]) throws -> Void) throws {
         let names = columns.flatMap { ["\($0.source)", "\($0.name)"] }.joined(separator: ", ")
@@ -41,7 +42,7 @@ struct FoldedColumns {
                 [.int8(last)]
             )
             guard found.rowCount > 0 else { return }
-            var arrays = ([.int8] + columns.map { _ in .text }).map { PostgreSQLArray($0) }
+            var arrays = ColumnArrays([.int8] + columns.map { _ in .text })
             for row in found.rows {
                 last = row.int64(0)
                 let wanted = columns.indices.map { row.optionalString(1 + $0 * 2).map(columns[$0].folding.fold) }
@@ -50,12 +51,13 @@ struct FoldedColumns {
                     row.optionalString(2 + index * 2).map { Array($0.utf8) } == wanted[index].map { Array($0.utf8) }
                 }
                 guard !isRight else { continue }
-                arrays[0].append(last)
+                arrays.append(last, to: 0)
                 for (index, text) in wanted.enumerated() {
-                    if let text { arrays[index + 1].append(text) } else { arrays[index + 1].appendNull() }
+                    arrays.append(text.map { .text($0) } ?? .null(.text), to: index + 1)
                 }
+                if arrays.endRow() { try body(arrays.removeColumns()) }
             }
-            if arrays[0].count > 0 { try body(arrays) }
+            if arrays.rowCount > 0 { try body(arrays.removeColumns()) }
         }
     }
 

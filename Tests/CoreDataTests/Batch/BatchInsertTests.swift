@@ -140,4 +140,24 @@ struct BatchInsertTests {
         try expectEqual([stack.count("Venue"), stack.count("Licence")], [1, 0])
         try expectEqual(stack.state(), before)
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a missing destination is refused although no row is written`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        _ = try stack.store(User.self) { user, _ in user.email = "a" }
+        let gone = try stack.store(User.self) { user, _ in user.email = "gone" }
+        try stack.delete(gone)
+        let before = try stack.state()
+        let update = NSBatchUpdateRequest(entityName: "User")
+        update.predicate = NSPredicate(format: "email == 'nobody'")
+        update.propertiesToUpdate = ["boss": gone]
+        let skipped = NSBatchInsertRequest(entityName: "User", objects: [["email": "a", "boss": gone]])
+        for policy: NSMergePolicy in [.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump] {
+            for request: NSPersistentStoreRequest in [update, skipped] {
+                let error = expectThrows(CocoaError.self) { try stack.execute(request, policy) }
+                expectEqual(error?.code, .managedObjectReferentialIntegrity, "\(request)")
+            }
+        }
+        try expectEqual(stack.state(), before)
+    }
 }

@@ -191,6 +191,31 @@ struct BatchMergingTests {
         parent.performAndWait {}
         child.performAndWait { expectEqual(venue.value.price, 3) }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `new rows with derived attributes are inserted, and not updated too`(_ kind: StoreKind) throws {
+        let entity = GuideModel.entity("Thing", NSManagedObject.self)
+        let folded = NSDerivedAttributeDescription()
+        folded.name = "folded"
+        folded.type = .string
+        folded.derivationExpression = NSExpression(format: "canonical:(name)")
+        entity.properties = [GuideModel.attribute("name", .string), folded]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let stack = try Stack(kind, model: model)
+        let other = stack.context("other")
+        other.automaticallyMergesChangesFromParent = true
+        let log = NotificationLog([.NSManagedObjectContextDidMergeChangesObjectIDs], of: other)
+        try stack.execute(NSBatchInsertRequest(entityName: "Thing", objects: [["name": "Été"], ["name": "B"]]))
+        let ids = try other.performAndWait {
+            let things = try other.fetch(NSFetchRequest<NSManagedObject>(entityName: "Thing"))
+            expectEqual(Set(things.compactMap { $0.value(forKey: "folded") as? String }), ["ete", "b"])
+            return Set(things.map(\.objectID))
+        }
+        expectEqual(log.entries.count, 1)
+        expectEqual(log.entries.first?.ids(NSInsertedObjectIDsKey), ids)
+        expectEqual(log.entries.first?.ids(NSUpdatedObjectIDsKey), [])
+    }
 }
 
 /// A delegate that does nothing.

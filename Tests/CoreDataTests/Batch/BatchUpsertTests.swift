@@ -185,4 +185,44 @@ struct BatchUpsertTests {
         expectEqual(error?.code, .managedObjectConstraintMerge)
         try expectEqual(stack.count("Thing"), 2)
     }
+
+    /// A row gives its code, and keeps the city that it has. The other stored row has the name and this city.
+    @Test(arguments: StoreKind.allCases, [1, 2])
+    func `values that a row gets in part by an upsert are not merged if another stored row has them`(
+        _ kind: StoreKind,
+        _ rowCount: Int
+    ) throws {
+        let entity = GuideModel.entity("Thing", NSManagedObject.self)
+        entity.properties = [
+            GuideModel.attribute("code", .integer64), GuideModel.attribute("name", .string),
+            GuideModel.attribute("city", .string),
+        ]
+        entity.uniquenessConstraints = [["code"], ["name", "city"]]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let stack = try Stack(kind, model: model)
+        let stored: [[String: Any]] = [
+            ["code": 1, "name": "A", "city": "X"], ["code": 2, "name": "B", "city": "X"],
+        ]
+        try stack.execute(NSBatchInsertRequest(entityName: "Thing", objects: stored))
+        func values() throws -> [String] {
+            let context = stack.context("reading")
+            return try context.performAndWait {
+                try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Thing")).map { thing in
+                    ["code", "name", "city"].map { "\(thing.value(forKey: $0) ?? "-")" }.joined(separator: " ")
+                }.sorted()
+            }
+        }
+        try expectEqual(values(), ["1 A X", "2 B X"])
+        let given: [[String: Any]] = [["code": 1, "name": "B"], ["code": 2, "name": "C"]]
+        let request = NSBatchInsertRequest(entityName: "Thing", objects: Array(given[..<rowCount]))
+        let error = expectThrows(CocoaError.self) { try stack.execute(request, .mergeByPropertyObjectTrump) }
+        expectEqual(error?.code, .managedObjectConstraintMerge)
+        expect(error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] != nil)
+        try expectEqual(values(), ["1 A X", "2 B X"])
+        // Nobody else has these values.
+        let free = NSBatchInsertRequest(entityName: "Thing", objects: [["code": 1, "name": "D"]])
+        try stack.execute(free, .mergeByPropertyObjectTrump)
+        try expectEqual(values(), ["1 D X", "2 B X"])
+    }
 }
