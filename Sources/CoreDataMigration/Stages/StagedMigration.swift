@@ -71,7 +71,8 @@ struct StagedMigration {
             let model = migration.whole.model
             let stored = try migration.storedHashes()
             let checksum = SchemaHashes.checksum(of: stored)
-            guard let start = migration.index(ofStored: stored) else {
+            end = plan.index(of: model) ?? plan.versions.count
+            guard let start = migration.index(ofStored: stored, upTo: end) else {
                 throw StageFailure.error(
                     .modelReferenceNotFound,
                     """
@@ -84,7 +85,6 @@ struct StagedMigration {
                 )
             }
             self.start = start
-            end = plan.index(of: model) ?? plan.versions.count
             guard end >= start else {
                 throw StageFailure.error(
                     .backwards,
@@ -111,7 +111,7 @@ struct StagedMigration {
             if model.hashesByPresentRule(of: stored) == model.versionHashes(forConfigurationName: configuration) {
                 return nil
             }
-            guard let index = migration.index(ofStored: stored), index >= start, index < end else {
+            guard let index = migration.index(ofStored: stored, upTo: end), index >= start, index < end else {
                 throw StageFailure.error(
                     .modelReferenceNotFound,
                     "Another process has brought the store \(migration.whole.url.placeName) to version \(SchemaHashes.checksum(of: stored)), which is not on the way.",
@@ -142,14 +142,18 @@ struct StagedMigration {
     }
 
     /// The place of a store in the list.
-    private func index(ofStored hashes: [String: Data]) -> Int? {
+    ///
+    /// Versions may differ in nothing that a store with a part of the model holds. Then its place is the last of them on
+    /// the way, so that no step between them is taken, which would lead nowhere.
+    private func index(ofStored hashes: [String: Data], upTo end: Int) -> Int? {
         if let index = plan.index(of: SchemaHashes.checksum(of: hashes)) { return index }
         // A store with a part of the model has another checksum, and so may a store with composite attributes.
-        return plan.versions.firstIndex { version in
-            guard let model = try? models.model(version.checksum) else { return false }
+        let fitting = plan.versions.indices.filter { index in
+            guard let model = try? models.model(plan.versions[index].checksum) else { return false }
             return model.versionHashes(forConfigurationName: whole.configuration)
                 == model.hashesByPresentRule(of: hashes)
         }
+        return fitting.last { $0 <= end } ?? fitting.first
     }
 
     /// The listed version that is nearest to a store, and the differences; empty if none is known.

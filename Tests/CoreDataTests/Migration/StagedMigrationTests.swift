@@ -130,6 +130,67 @@ struct StagedMigrationTests {
         try expectEqual(dump(store, 3, [stage]).count, 2)
     }
 
+    /// Stages of versions of which each has a configuration with the entity `L`.
+    private static func partial(_ texts: [String], _ did: @escaping (Int) -> Void) -> [NSMigrationStage] {
+        let references = texts.map { text in
+            let model = partialModel(text)
+            return NSManagedObjectModelReference(model: model, versionChecksum: model.versionChecksum)
+        }
+        return references.indices.dropFirst().map { index in
+            let stage = NSCustomMigrationStage(migratingFrom: references[index - 1], to: references[index])
+            stage.didMigrateHandler = { _, _ in did(index) }
+            return stage
+        }
+    }
+
+    private static func partialModel(_ text: String) -> NSManagedObjectModel {
+        let model = ModelSketch.model(text)
+        model.setEntities(["L"].compactMap { model.entitiesByName[$0] }, forConfigurationName: "Local")
+        return model
+    }
+
+    @Test(arguments: [
+        // The first and the last step change only what is in other stores.
+        (
+            [
+                "L: n String, size Int32\nC: n String", "L: n String, size Int32\nC: n String, x Int32",
+                "L: n String, size Int32, y Int32\nC: n String, x Int32",
+                "L: n String, size Int32, z Int32\nC: n String, x Int32",
+                "L: n String, size Int32, z Int32\nC: n String",
+            ], 0, [2, 3]
+        ),
+        // The store's part returns to what it was: the store is at the later of these versions.
+        (
+            [
+                "L: n String, size Int32\nC: n String", "L: n String\nC: n String, x Int32",
+                "L: n String, size Int32\nC: n String, z Int32",
+                "L: n String, size Int32, y Int32\nC: n String, z Int32",
+            ], 2, [3]
+        ),
+    ])
+    func `a store of a configuration takes each step that changes its entities once, and no other`(
+        _ texts: [String],
+        _ first: Int,
+        _ expected: [Int]
+    ) throws {
+        let store = try AgingStore(.migrating)
+        try store.use(Self.partialModel(texts[first]), configuration: "Local") { context in
+            context.make("L", "a", ["size": 7])
+            context.make("L", "b")
+            try context.save()
+        }
+        var seen: [Int] = []
+        let stages = Self.partial(texts) { seen.append($0) }
+        let model = Self.partialModel(try require(texts.last))
+
+        let lines = try store.use(model, Self.options(stages), configuration: "Local") { context in
+            try context.all("L").map { "\($0.value(forKey: "n") ?? "-") \($0.value(forKey: "size") ?? "-")" }
+        }
+
+        expectEqual(lines, ["a 7", "b -"])
+        expectEqual(seen, expected)
+    }
+
     // MARK: - Handlers
 
     @Test func `m136 m137 handlers see the store before and after the step, and what they save is kept`() throws {
