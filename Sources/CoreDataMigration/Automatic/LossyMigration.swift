@@ -72,7 +72,7 @@ enum LossyMigration {
             try mapping.entities.flatMap { entity -> [RowFinding] in
                 guard let source = entity.source, let name = source.name else { return [] }
                 guard entity.destination != nil else {
-                    let count = try count(name, where: nil, in: stack.context)
+                    let count = try count(name, where: nil, in: stack)
                     return count == 0
                         ? [] : [finding(name, property: nil, reason: "the entity goes, with \(count) objects")]
                 }
@@ -103,7 +103,7 @@ enum LossyMigration {
         path: String,
         stack: MigrationStack
     ) throws -> RowFinding? {
-        let count = try count(entity, where: NSPredicate(format: format, path), in: stack.context)
+        let count = try count(entity, where: NSPredicate(format: format, path), in: stack)
         return count == 0
             ? nil : finding(entity, property: path, reason: "the \(kind) goes, with the values of \(count) objects")
     }
@@ -111,12 +111,11 @@ enum LossyMigration {
     private static func count(
         _ entity: String,
         where predicate: NSPredicate?,
-        in context: NSManagedObjectContext
+        in stack: MigrationStack
     ) throws -> Int {
-        let request = NSFetchRequest<NSManagedObject>(entityName: entity)
-        request.includesSubentities = false
+        let request = stack.request(entity)
         request.predicate = predicate
-        return try context.count(for: request)
+        return try stack.context.count(for: request)
     }
 
     private static func finding(_ entity: String, property: String?, reason: String) -> RowFinding {

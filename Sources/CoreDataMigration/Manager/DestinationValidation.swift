@@ -18,8 +18,7 @@ struct DestinationValidation {
     func run() throws {
         var errors: [any Error] = []
         for entity in stack.model.frozen.entities where !entity.isAbstract {
-            let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
-            request.includesSubentities = false
+            let request = stack.request(entity.name ?? "")
             let size = EntityStep.batchSize(for: entity)
             request.fetchBatchSize = size
             var count = 0

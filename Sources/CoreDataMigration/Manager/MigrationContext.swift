@@ -21,6 +21,7 @@ final class MigrationContext: NSManagedObjectContext, @unchecked Sendable {
             for entity in persistentStoreCoordinator?.managedObjectModel.entities ?? [] where entity.superentity == nil
             {
                 let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
+                request.affectedStores = persistentStoreCoordinator?.persistentStores
                 request.includesPropertyValues = false
                 request.includesPendingChanges = false
                 for object in try fetch(request) where !object.isDeleted { objects.insert(object) }

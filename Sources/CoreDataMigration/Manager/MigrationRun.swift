@@ -141,6 +141,7 @@ final class MigrationRun {
                 }
                 let given = try ValueExpression.request(of: fetch, step.scope())
                 request = NSFetchRequest(specification: given.specification)
+                request.affectedStores = [source.store.store]
             } catch let error as PredicateEvaluationError {
                 throw MigrationFailure.error(
                     .migration,
@@ -149,8 +150,7 @@ final class MigrationRun {
                 )
             }
         } else {
-            request = NSFetchRequest(entityName: step.source?.name ?? "")
-            request.includesSubentities = false
+            request = source.request(step.source?.name ?? "")
         }
         request.resultType = .managedObjectResultType
         request.fetchBatchSize = EntityStep.batchSize(for: step.source)

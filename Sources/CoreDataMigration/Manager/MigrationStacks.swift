@@ -67,6 +67,16 @@ struct MigrationStack {
         context.sweep()
     }
 
+    /// A request for the objects of an entity, without its sub-entities.
+    ///
+    /// A store with a part of the model has no objects of the other entities.
+    func request(_ entity: String) -> NSFetchRequest<NSManagedObject> {
+        let request = NSFetchRequest<NSManagedObject>(entityName: entity)
+        request.includesSubentities = false
+        request.affectedStores = [store.store]
+        return request
+    }
+
     /// Calls `body` with the results of a request without order and limits, in the order of keys.
     ///
     /// Results hold the key of each object, so they are read one window at a time: memory does not grow with the store.

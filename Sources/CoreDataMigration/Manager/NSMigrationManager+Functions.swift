@@ -27,10 +27,12 @@ extension NSMigrationManager {
                 )
             }
         case "fetchRequestForSourceEntityNamed:predicateString:":
-            return { arguments in
+            return { [unowned self] arguments in
                 let request = NSFetchRequest<NSFetchRequestResult>(
                     entityName: try Self.text(in: arguments, at: 0, of: name)
                 )
+                // The store may hold only a part of the model.
+                request.affectedStores = run?.source.coordinator.persistentStores
                 request.includesSubentities = false
                 let text = try Self.text(in: arguments, at: 1, of: name)
                 if !text.isEmpty { request.predicate = try Self.predicate(text, name) }
