@@ -239,6 +239,20 @@ extension NSManagedObject {
         return row.data(slot.word)
     }
 
+    /// Sets a transformable attribute to an archive, which need not be readable here.
+    ///
+    /// - Returns: Whether the attribute is transformable; if it is not, then nothing is set.
+    package final func setArchive(_ archive: Data, forKey key: String) -> Bool {
+        guard case .slot(let index) = layout.places[key], layout.slots[index].type == .transformable else {
+            return false
+        }
+        let row = writableRow(index)
+        writableExtras.setDecoded(nil, index, in: row)
+        writableExtras.refused[index] = nil
+        row.setData(archive, layout.slots[index])
+        return true
+    }
+
     /// The dictionary of a composite attribute; nil if no leaf has a value.
     final func compositeValue(_ composite: CompositeSlot, in row: Row) -> [String: Any]? {
         layout.dictionary(of: composite) { publicValue(of: $0, in: row) }

@@ -85,14 +85,7 @@ extension NSManagedObject {
     /// Checks a stored property; its value is boxed only if the model has predicates for it.
     private final func validate(_ slot: Slot, _ row: Row) throws {
         guard !row.isNull(slot.index) else {
-            if let refused = extras?.refused[slot.index] {
-                throw validationError(
-                    .managedObjectValidation,
-                    forKey: slot.name,
-                    value: refused,
-                    text: "has a value that its value transformer cannot store"
-                )
-            }
+            if let refused = extras?.refused[slot.index] { throw noArchive(slot.name, refused) }
             if !slot.isOptional, !isDerived(slot), !isInMissingComposite(slot, row) {
                 throw validationError(
                     .validationMissingMandatoryProperty,
@@ -113,10 +106,21 @@ extension NSManagedObject {
         layout.optionalElements[slot.index]?.allSatisfy { row.isNull($0) } ?? false
     }
 
-    /// Refuses a value that a database would store as null.
-    package final func requireNumbers() throws {
+    /// Refuses a value that a store would store as null: one that is not a number, or that a value transformer refuses.
+    package final func requireStorableValues() throws {
+        if let refused = extras?.refused.first { throw noArchive(layout.slots[refused.key].name, refused.value) }
         guard let current, let slot = current.slotWithoutNumber else { return }
         throw noNumber(slot, publicValue(of: slot, in: current))
+    }
+
+    /// The error for a value of a transformable attribute that cannot be archived.
+    private func noArchive(_ key: String, _ value: Any) -> CocoaError {
+        validationError(
+            .managedObjectValidation,
+            forKey: key,
+            value: value,
+            text: "has a value that its value transformer cannot store"
+        )
     }
 
     /// The error for a value that a database would store as null.
@@ -207,12 +211,7 @@ extension NSManagedObject {
             guard let value, slot.attribute?.archived(value) == nil else {
                 return try validatePredicates(of: property, value)
             }
-            throw validationError(
-                .managedObjectValidation,
-                forKey: key,
-                value: value,
-                text: "has a value that its value transformer cannot store"
-            )
+            throw noArchive(key, value)
         }
         if let slot = layout.slot(named: key), slot.kind != .reference {
             let row = Row(layout: layout, key: 0)

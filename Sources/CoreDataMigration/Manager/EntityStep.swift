@@ -134,6 +134,12 @@ final class EntityStep {
         scope.destination = made
         for step in attributes {
             scope.property = step.mapping
+            // A custom store keeps values, and no archives.
+            if run.destination.store.custom == nil, let archive = step.expression.undecodableCopy(scope),
+                made.setArchive(archive, forKey: step.name)
+            {
+                continue
+            }
             let value = try evaluate(step, scope)
             guard let attribute = destination.attributesByName[step.name] else { continue }
             // If a value became required, then the default value replaces a missing value.

@@ -243,8 +243,8 @@ final class MigrationRun {
         if let failure = (destination.context as? MigrationContext)?.listingFailure { throw failure }
         let context = destination.context
         context.processPendingChanges()
-        // At the end, when all objects are validated, the database has nil instead of NaN.
-        for object in context.insertedObjects.union(context.updatedObjects) { try object.requireNumbers() }
+        // At the end, when all objects are validated, the store has nil instead of such values.
+        for object in context.insertedObjects.union(context.updatedObjects) { try object.requireStorableValues() }
         keepKeys()
         do {
             try context.save()

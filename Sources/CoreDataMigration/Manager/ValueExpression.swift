@@ -41,6 +41,8 @@ struct ValueExpression {
 
     let expression: NSExpression
     private let form: Form
+    /// The transformable attributes of the source object that the expression reads, elements by their paths.
+    private let transformables: [String]
 
     /// - Parameters:
     ///   - expression: The expression.
@@ -54,17 +56,46 @@ struct ValueExpression {
         } else {
             form = .any
         }
+        transformables = source.map { Self.transformables(in: expression, of: $0) } ?? []
     }
 
+    /// The value of the expression.
+    ///
+    /// - Throws: `PredicateEvaluationError` if the expression cannot be evaluated, or reads a value that is there, but
+    ///   cannot be decoded: computing with nil instead would lose it.
     func value(_ scope: ExpressionScope) throws -> Any? {
-        switch form {
+        for key in transformables where scope.source?.undecodableArchive(forKey: key) != nil {
+            throw PredicateEvaluationError(
+                "\"\(key)\" has a value that cannot be read, because its class or its value transformer is unknown here"
+            )
+        }
+        return switch form {
         case .constant(let value): value
         case .sourceProperty(let key): scope.source?.value(forKey: key)
         case .any: nullToNil(try expression.valueOrThrow(with: scope.source, context: scope.dictionary))
         }
     }
 
+    /// The archive that a plain copy of a transformable attribute moves unchanged, because it cannot be decoded.
+    func undecodableCopy(_ scope: ExpressionScope) -> Data? {
+        guard case .sourceProperty(let key) = form, transformables == [key] else { return nil }
+        return scope.source?.undecodableArchive(forKey: key)
+    }
+
     // MARK: - The form of the expression
+
+    private static func transformables(in expression: NSExpression, of source: NSEntityDescription) -> [String] {
+        let name = sourcePath(expression)?.split(separator: ".").first.map(String.init)
+        let own = name.flatMap { source.attributesByName[$0] }.map { transformables(in: $0, path: $0.name) } ?? []
+        return own + parts(of: expression).flatMap { transformables(in: $0, of: source) }
+    }
+
+    private static func transformables(in attribute: NSAttributeDescription, path: String) -> [String] {
+        guard let composite = attribute as? NSCompositeAttributeDescription else {
+            return attribute.attributeType == .transformableAttributeType && !attribute.isTransient ? [path] : []
+        }
+        return composite.elements.flatMap { transformables(in: $0, path: "\(path).\($0.name)") }
+    }
 
     /// The name of the source object's property, if the expression is one.
     private static func sourceKey(_ expression: NSExpression) -> String? {
