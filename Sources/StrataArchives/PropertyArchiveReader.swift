@@ -116,7 +116,7 @@ package struct PropertyArchiveReader {
                 return name == "NSData" ? bytes : NSMutableData(data: bytes)
             }
         case "NSDate":
-            guard let seconds = (plain(object["NS.time"]) as? NSNumber)?.doubleValue, seconds.isFinite else {
+            guard let seconds = (plain(object["NS.time"]) as? NSNumber)?.doubleValue, !seconds.isNaN else {
                 return nil
             }
             return Date(timeIntervalSinceReferenceDate: seconds)

@@ -22,7 +22,7 @@ package struct PropertyArchiveWriter {
         objects = [list.append(.string("$null"))]
     }
 
-    /// Adds a value and returns its number; `nil` if it may not be archived, or is nested too deeply.
+    /// Adds a value and returns its number; `nil` if it may not be archived, or could not be read back.
     package mutating func write(_ value: Any, depth: Int) -> Int? {
         guard depth < PropertyArchive.maximumDepth else { return nil }
         guard let plain = PlainValue(value) else {
@@ -38,11 +38,16 @@ package struct PropertyArchiveWriter {
         case .string(let value): return add(value)
         case .data(let value): return add(.data(value))
         case .null: return add("NSNull", [:])
-        case .date(let value): return add("NSDate", ["NS.time": .real(value.timeIntervalSinceReferenceDate)])
+        case .date(let value):
+            // The reader takes no such date, and no attribute does.
+            guard !value.timeIntervalSinceReferenceDate.isNaN else { return nil }
+            return add("NSDate", ["NS.time": .real(value.timeIntervalSinceReferenceDate)])
         case .uuid(let value):
             let bytes = withUnsafeBytes(of: value.uuid) { Data($0) }
             return add("NSUUID", ["NS.uuidbytes": .data(bytes)])
         case .url(let value):
+            // The reader counts the text as nested.
+            guard depth + 1 < PropertyArchive.maximumDepth else { return nil }
             var base: BinaryPropertyList.Node = .uid(0)
             if let url = value.baseURL {
                 guard let number = write(url, depth: depth + 1) else { return nil }

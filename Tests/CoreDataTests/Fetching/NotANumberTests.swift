@@ -114,6 +114,53 @@ struct NotANumberTests {
         }
     }
 
+    @Test(arguments: [StoreKind.database.type, .binary])
+    func `no transformable attribute takes such a date, and each takes one that is infinite`(
+        _ type: NSPersistentStore.StoreType
+    ) throws {
+        let attribute = NSAttributeDescription()
+        (attribute.name, attribute.type, attribute.isOptional) = ("facts", .transformable, true)
+        let entity = NSEntityDescription()
+        entity.name = "Reading"
+        entity.properties = [attribute]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let folder = try ScratchFolder()
+        let url = folder.file("facts.sqlite")
+        defer { if StoreKind.isPostgreSQL, type == StoreKind.postgreSQL.type { DatabaseTexts.drop(url) } }
+        let end = Date(timeIntervalSinceReferenceDate: .infinity)
+        func use(_ body: (NSManagedObjectContext) throws -> Void) throws {
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+            let store = try coordinator.addPersistentStore(type: type, at: url)
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            try context.performAndWait { try body(context) }
+            try coordinator.remove(store)
+        }
+
+        try use { context in
+            context.insert("Reading", ["facts": end as NSDate])
+            context.insert("Reading", ["facts": ["until": end] as NSDictionary])
+            try context.save()
+            let never = Date(timeIntervalSinceReferenceDate: .nan)
+            for value in [never as NSDate, [never] as NSArray, ["since": never] as NSDictionary] as [NSObject] {
+                let object = context.insert("Reading", ["facts": value])
+                let error = try #require(throws: CocoaError.self) { try context.save() }
+                expectEqual(error.code, .managedObjectValidation)
+                context.delete(object)
+                try context.save()
+            }
+        }
+
+        try use { context in
+            let facts = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Reading"))
+                .map { $0.value(forKey: "facts") }
+            expectEqual(facts.count, 2)
+            expectEqual(facts.compactMap { $0 as? Date }, [end])
+            expectEqual(facts.compactMap { ($0 as? NSDictionary)?["until"] as? Date }, [end])
+        }
+    }
+
     @Test(arguments: [false, true])
     func `are refused by a migration by objects, which leaves no store`(_ isElement: Bool) throws {
         let stack = try Stack(.database, model: model(optional: true))

@@ -21,6 +21,8 @@ struct PropertyArchiveTests {
         let values: [String: Any] = [
             "string": "naïve 🙂", "empty string": "", "integer": -42, "large integer": UInt64.max, "least": Int64.min,
             "double": 1.5, "true": true, "false": false, "date": Date(timeIntervalSinceReferenceDate: 86400.5),
+            "end of time": Date(timeIntervalSinceReferenceDate: .infinity),
+            "dates": ["since": Date(timeIntervalSinceReferenceDate: -.infinity)],
             "data": Data(repeating: 7, count: 70_000), "null": NSNull(), "array": ["a", "b", "a"],
             "empty array": [Any](),
             "set": Set([1, 2, 3]), "ordered set": NSOrderedSet(array: ["x", "y"]), "dictionary": tower,
@@ -39,8 +41,18 @@ struct PropertyArchiveTests {
         "string", "empty string", "integer", "large integer", "least", "double", "true", "false", "date", "data",
         "null",
         "array", "empty array", "set", "ordered set", "dictionary", "integer keys", "nested", "long array", "url",
-        "relative url", "uuid",
+        "relative url", "uuid", "end of time", "dates",
     ]
+
+    @Test func `what could not be read back is not archived`() {
+        let never = Date(timeIntervalSinceReferenceDate: .nan)
+        var deep: Any = URL(filePath: "/a")
+        for _ in 0..<PropertyArchive.maximumDepth - 1 { deep = [deep] }
+        let values: [Any] = [
+            never, [never], ["a": never] as [String: Any], NSOrderedSet(array: [never]), deep,
+        ]
+        for (index, value) in values.enumerated() { expectEqual(attribute.archived(value), nil, "value \(index)") }
+    }
 
     private static func isEqual(_ one: Any?, _ other: Any) -> Bool {
         one.map { NSArray(array: [$0]) } == NSArray(array: [other])
@@ -278,7 +290,7 @@ struct PropertyArchiveTests {
         Damage("NSSet", ["NS.objects": .uids([1])]),
         Damage("NSOrderedSet", ["NS.object.0": .uid(3), "NS.object.1": .uid(99)]),
         Damage("NSDate", ["NS.time": .real(86400)], "a date"),
-        Damage("NSDate", ["NS.time": .real(.infinity)]),
+        Damage("NSDate", ["NS.time": .real(.infinity)], "a date"),
         Damage("NSDate", ["NS.time": .real(.nan)]),
         Damage("NSDate", ["NS.time": .text("1")]),
         Damage("NSDate", [:]),
