@@ -303,8 +303,12 @@ final class MigrationRun {
         }
     }
 
+    /// The highest key that the source has given so far.
+    ///
+    /// Keys of deleted rows count too: the new store must not give them to other objects.
     private func highestKey(_ root: EntityLayout) throws -> Int64 {
-        guard source.store.custom == nil else { return 0 }
+        guard source.store.custom == nil, !source.store.entityNumbers.isDisjoint(with: root.subtree) else { return 0 }
+        let given = try source.store.rows.lastKeys([root.number])[root.number] ?? 0
         let plan = FetchPlan(
             layout: root,
             entityNumbers: Array(root.subtree),
@@ -317,7 +321,8 @@ final class MigrationRun {
         let reader = try source.context.seen(source.store).reader
         // A window is in the order of keys.
         let last = plan.with(predicate: nil, sort: nil, limit: 1, offset: max(0, try reader.count(for: plan) - 1))
-        return try reader.references(for: last).first?.key ?? 0
+        // Other programs may have left the counter behind the rows.
+        return max(given, try reader.references(for: last).first?.key ?? 0)
     }
 
     /// Gives new objects the primary keys of their source objects.
