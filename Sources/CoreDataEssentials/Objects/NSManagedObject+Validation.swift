@@ -147,9 +147,13 @@ extension NSManagedObject {
 
     /// Checks the number of members of the relationships whose members may have changed.
     private func validate(_ slot: ToManySlot) throws {
-        let relationship = slot.relationship
         guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
-        try validate(try readMembers(slot).count, of: relationship.property)
+        try validateMembers(of: slot)
+    }
+
+    /// Checks the number of members of a relationship, whether they have changed or not.
+    package final func validateMembers(of slot: ToManySlot) throws {
+        try validate(try readMembers(slot).count, of: slot.relationship.property)
     }
 
     /// Checks the number of members of a to-many relationship.
