@@ -175,6 +175,8 @@ struct CompiledPropertyReader {
                 try budget.spend(1)
                 let element = try self.attribute(from: part, place, depth: depth + 1)
                 adoptFacts(of: part, name: name, into: element)
+                let elementPlace = Place(entity: place.entity, property: "\(place.property).\(name)")
+                try adoptValidation(of: part, into: element, elementPlace)
                 elements.append(element)
             }
         }

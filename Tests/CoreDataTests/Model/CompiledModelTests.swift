@@ -78,6 +78,70 @@ struct CompiledModelTests {
         )
     }
 
+    @Test func `the validation rules of the elements of a composite attribute are read`() throws {
+        let zip = NSAttributeDescription()
+        (zip.name, zip.type, zip.isOptional) = ("zip", .string, true)
+        let address = NSCompositeAttributeDescription()
+        (address.name, address.elements) = ("address", [zip])
+        let entity = NSEntityDescription()
+        entity.name = "Person"
+        entity.properties = [address]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let archive = try Inflate.inflate(try require(model.cachedModelData()), limit: 1 << 20)
+
+        let copy = NSManagedObjectModel()
+        try copy.read(archive: try Self.adding("no zip is right", to: "zip", in: archive), isStrict: true)
+
+        let read = try require(copy.entity("Person").attributesByName["address"] as? NSCompositeAttributeDescription)
+        let element = try require(read.elements.first)
+        expectEqual(element.validationPredicates, [NSPredicate(value: false)])
+        expectEqual(element.validationWarnings.map { "\($0)" }, ["no zip is right"])
+        let stack = try Stack(.memory, model: copy)
+        try stack.inContext { context in
+            let person = context.insert("Person", ["address": ["zip": "1"] as [String: Any]])
+            let error = try #require(throws: CocoaError.self) { try context.save() }
+            expectEqual(error.code, .managedObjectValidation)
+            expect(error.localizedDescription.contains("no zip is right"), "\(error)")
+            person.setValue(nil, forKey: "address")
+            try context.save()
+        }
+    }
+
+    /// An archive of a model in which a property has a rule that no value fulfils.
+    private static func adding(_ warning: String, to name: String, in archive: Data) throws -> Data {
+        var list = try BinaryPropertyList(archive)
+        guard case .dictionary(var root)? = list[list.root],
+            case .array(var objects)? = root["$objects"].flatMap({ list[$0] })
+        else { throw BinaryPropertyList.Malformed() }
+        func add(_ node: BinaryPropertyList.Node) -> Int {
+            objects.append(list.append(node))
+            return list.append(.uid(objects.count - 1))
+        }
+        func add(_ type: String, _ fields: [String: Int]) -> Int {
+            let text = list.append(.string(type))
+            let names = list.append(.array([text]))
+            return add(
+                .dictionary(
+                    fields.merging(["$class": add(.dictionary(["$classname": text, "$classes": names]))]) { $1 }
+                )
+            )
+        }
+        func array(_ member: Int) -> Int { add("NSArray", ["NS.objects": list.append(.array([member]))]) }
+        for object in objects {
+            guard case .dictionary(var fields)? = list[object],
+                case .uid(let number)? = fields["NSPropertyName"].flatMap({ list[$0] }),
+                case .string(name)? = list[objects[number]]
+            else { continue }
+            fields["NSValidationPredicates"] = array(add("NSFalsePredicate", [:]))
+            fields["NSValidationWarnings"] = array(add(.string(warning)))
+            list.replace(object, with: .dictionary(fields))
+        }
+        root["$objects"] = list.append(.array(objects))
+        _ = list.append(.dictionary(root))
+        return list.encoded()
+    }
+
     @Test func `m168 m187 compiled models are read, of a folder the current version`() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).momd")
         defer { try? FileManager.default.removeItem(at: folder) }
