@@ -229,6 +229,8 @@ struct CompiledPropertyReader {
         request.fetchLimit = max(0, object.integer("NSFetchLimit") ?? 0)
         request.fetchOffset = max(0, object.integer("NSFetchOffset") ?? 0)
         request.fetchBatchSize = max(0, object.integer("NSBatchSize") ?? 0)
+        // The flags (NSFetchRequestFlags) are not read: in all known files they are those of a request with the default
+        // values (30), so which bit stands for which property is unknown.
         request.resultType = NSFetchRequestResultType(rawValue: UInt(max(0, object.integer("NSResultType") ?? 0)))
         return request
     }
