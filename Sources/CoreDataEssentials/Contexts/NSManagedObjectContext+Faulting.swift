@@ -223,9 +223,10 @@ extension NSManagedObjectContext {
             // that hold them, and the faults of this fetch, look into the cache.
             guard identityMap.storedCount <= max(WorkSize.searchedObjects, count * 4) else { return }
             forEachRegistered { object in
-                guard object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) else { return }
-                if object.heldRow != nil { object.flags.insert(.lostRow) }
-                object.current = nil
+                guard object.flags.contains(.fault), object.storeIndex == Int32(storeIndex), object.heldRow != nil
+                else { return }
+                object.flags.insert(.lostRow)
+                object.forgetRow()
             }
         }
         rowsInAdvance.recordPrefetch(Prefetch(store, commits), storeIndex: storeIndex)

@@ -49,7 +49,7 @@ struct ObjectRefresh {
         begin()
         if object.isFault {
             // Only relationships are changed, and a fault reads the newest values by itself.
-            object.extras?.reloadRelationships()
+            object.forgetWhatWasRead()
         } else {
             if let row {
                 object.rebase(onto: row)

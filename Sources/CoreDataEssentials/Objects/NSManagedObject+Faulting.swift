@@ -139,6 +139,30 @@ extension NSManagedObject {
         }
     }
 
+    /// Forgets what a fault knows of its row, so that the next access reads the row.
+    ///
+    /// If only the whole row were forgotten, then the values of an earlier fetch of some properties would show again.
+    final func forgetRow() {
+        current = nil
+        extras?.partial = nil
+    }
+
+    /// Forgets what a fault knows of its row and of its members; pending changes of relationships stay.
+    final func forgetWhatWasRead() {
+        forgetRow()
+        extras?.reloadRelationships()
+    }
+
+    /// Reads the whole row of a fault that has values of a fetch of some properties.
+    ///
+    /// A change is made on the row that is stored, and these values may be older.
+    ///
+    /// - Parameter slot: The slot that is about to be changed.
+    @inline(__always)
+    final func completeRow(for slot: Int) {
+        if flags.contains(.fault), extras?.partial != nil { fireFault(triggeredBy: slot) }
+    }
+
     /// Drops the values and makes the object a fault.
     ///
     /// Pending changes, if any, are lost.

@@ -18,6 +18,7 @@ extension NSManagedObject {
         }
         // This may insert the object into the context of the value, or remove references that lead nowhere.
         if let value { prepareToRelate(to: value, slot.name) }
+        completeRow(for: slot.index)
         let old = readableWords(slot.index).reference(slot)
         let new = value.map(\.reference)
         guard old != new else { return }
@@ -192,17 +193,24 @@ extension NSManagedObject {
         guard object.context === context, context != nil || destination(object.reference) === object else {
             return false
         }
-        if let isMember = membershipByInverse(of: object, in: slot) { return isMember }
+        if let isMember = membershipByInverse(of: object, in: slot, isChange: false) { return isMember }
         _ = loadedMembers(slot)
         return extras?.toMany[slot.index]?.contains(object.reference) ?? false
     }
 
     /// The answer of the other side of a one-to-many relationship, as long as this side is not loaded.
-    private func membershipByInverse(of object: NSManagedObject, in slot: ToManySlot) -> Bool? {
+    ///
+    /// - Parameters:
+    ///   - object: The object that may be a member.
+    ///   - slot: The relationship.
+    ///   - isChange: Whether the membership is about to be changed.
+    /// - Returns: Whether it is a member; `nil` if only this side can say that.
+    private func membershipByInverse(of object: NSManagedObject, in slot: ToManySlot, isChange: Bool) -> Bool? {
         guard extras?.toMany[slot.index]?.isFault ?? flags.isDisjoint(with: [.inserted, .detached]),
             let inverse = slot.inverse, !inverse.isToMany, !inverse.isTransient,
             let back = object.layout.slot(named: inverse.name), back.kind == .reference
         else { return nil }
+        if isChange { object.completeRow(for: back.index) }
         return object.readableRow(back.index).reference(back) == reference
     }
 
@@ -210,7 +218,7 @@ extension NSManagedObject {
     final func addMember(_ object: NSManagedObject, to slot: ToManySlot, at index: Int? = nil) {
         prepareToRelate(to: object, slot.name)
         requireDestination(object, slot.name, number: slot.destinationNumber)
-        let isMember = membershipByInverse(of: object, in: slot)
+        let isMember = membershipByInverse(of: object, in: slot, isChange: true)
         if isMember == true, index == nil { return }
         // A member that is known to be new comes after the others, whichever these are.
         if slot.isOrdered, isMember != false || index != nil { _ = loadedMembers(slot) }
@@ -225,7 +233,7 @@ extension NSManagedObject {
         guard object.context === context else { return }
         if slot.isOrdered {
             _ = loadedMembers(slot)
-        } else if membershipByInverse(of: object, in: slot) == false {
+        } else if membershipByInverse(of: object, in: slot, isChange: true) == false {
             return
         }
         guard changeToMany(slot, { $0.remove(object.reference) }) else { return }

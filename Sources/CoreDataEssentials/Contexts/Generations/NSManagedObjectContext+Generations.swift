@@ -96,9 +96,7 @@ extension NSManagedObjectContext {
         // Faults have to show the data of the new version.
         forEachRegistered { object in
             guard object.flags.contains(.fault), object.key > 0 else { return }
-            object.current = nil
-            object.extras?.partial = nil
-            object.extras?.reloadRelationships()
+            object.forgetWhatWasRead()
         }
     }
 

@@ -113,8 +113,7 @@ struct ContextMerge {
             return change.object(in: context)
         }
         let object = change.object(in: context)
-        object?.current = nil
-        object?.forgetMembers()
+        object?.forgetWhatWasRead()
         return nil
     }
 
@@ -137,8 +136,7 @@ struct ContextMerge {
             }
         } else if object.isFault {
             // The fault has to be filled with the newest row, and a row that a fetch has brought is not that any more.
-            object.current = nil
-            object.forgetMembers()
+            object.forgetWhatWasRead()
         } else {
             switch rows.newest(of: object) {
             case .found(let row):
@@ -275,13 +273,5 @@ extension ChangeMessage.Change {
     /// The registered object of the row.
     func object(in context: NSManagedObjectContext) -> NSManagedObject? {
         context.registered(key: key, layout: layout, storeIndex: Int32(store.index))
-    }
-}
-
-extension NSManagedObject {
-    /// Makes the relationships of a fault be read again; pending changes are kept.
-    fileprivate func forgetMembers() {
-        guard let extras else { return }
-        for index in extras.toMany.indices { extras.toMany[index]?.turnIntoFault() }
     }
 }

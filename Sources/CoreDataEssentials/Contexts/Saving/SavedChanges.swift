@@ -36,7 +36,7 @@ final class SavedChanges {
                 continue
             }
             if object.isFault {
-                object.current = nil
+                object.forgetRow()
             } else {
                 let old = object.baseRow
                 object.rebase(onto: row, reloadsRelationships: false)

@@ -117,7 +117,7 @@ extension NSManagedObjectContext {
             guard
                 identityMap.storedCount + identityMap.temporaryObjects.count <= max(WorkSize.searchedObjects, count * 4)
             else { return }
-            forEachRegistered { if $0.flags.contains(.fault) { $0.current = nil } }
+            forEachRegistered { if $0.flags.contains(.fault), $0.heldRow != nil { $0.forgetRow() } }
         }
         upward.prefetchStamp = stamp
     }
