@@ -306,6 +306,7 @@ extension NSManagedObject {
             current = merged
             extras?.base = row
             moveMemberships(from: base, to: row, own: old)
+            keepOneToOne(from: base, to: row)
         } else if !flags.contains(.ownsRow) {
             current = row
         }
@@ -346,7 +347,11 @@ extension NSManagedObject {
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
         state.markAsAbsent(member.reference)
         extras.toMany[slot.index] = state
-        // A change from elsewhere is not an undo step.
+        markUpdatedByOthers(in: context)
+    }
+
+    /// Marks the object as changed, because this context keeps what others have changed; that is no undo step.
+    final func markUpdatedByOthers(in context: NSManagedObjectContext) {
         if flags.isDisjoint(with: [.inserted, .updated]) { flags.insert(.updated) }
         context.list(self)
     }

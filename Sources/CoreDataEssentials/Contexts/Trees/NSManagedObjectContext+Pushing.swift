@@ -116,7 +116,9 @@ extension NSManagedObjectContext {
             return
         }
         if object.flags.contains(.ownsRow) {
-            if object.extras?.base?.buffer === base.buffer { object.extras?.base = newer }
+            guard object.extras?.base?.buffer === base.buffer else { return }
+            object.extras?.base = newer
+            object.keepOneToOne(from: base, to: newer)
         } else if object.current?.buffer === base.buffer {
             object.current = newer
         }

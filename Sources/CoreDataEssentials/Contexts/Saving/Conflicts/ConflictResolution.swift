@@ -147,6 +147,7 @@ struct ConflictResolution {
         if object.flags.contains(.ownsRow) {
             guard let base = object.extras?.base, base.version < newer.version else { return }
             object.extras?.base = newer
+            object.keepOneToOne(from: base, to: newer)
         } else if let current = object.current, current.version < newer.version {
             if object.flags.contains(.deleted) || !object.flags.contains(.updated) {
                 object.current = newer

@@ -243,6 +243,7 @@ extension NSManagedObject {
     /// Bases the object on a newer row and keeps all values in memory, changed or not.
     final func overwrite(_ row: Row) {
         guard let old = current else { return }
+        let base = baseRow ?? old
         if !flags.contains(.ownsRow) {
             current = old.copy()
             flags.insert(.ownsRow)
@@ -250,5 +251,6 @@ extension NSManagedObject {
         writableExtras.base = row
         unshareRow()
         current?.setVersion(row.version)
+        keepOneToOne(from: base, to: row)
     }
 }
