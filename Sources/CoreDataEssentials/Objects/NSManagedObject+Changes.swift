@@ -310,7 +310,23 @@ extension NSManagedObject {
         } else if !flags.contains(.ownsRow) {
             current = row
         }
-        if reloadsRelationships, !flags.contains(.inserted) { extras?.reloadRelationships() }
+        guard reloadsRelationships, !flags.contains(.inserted) else { return }
+        extras?.reloadRelationships()
+        if layout.hasOrderedToMany { rebaseOrders() }
+    }
+
+    /// Makes changed orders of members count as made on the stored ones.
+    ///
+    /// The stored orders are read at once. If they were read at the next use, then others might have changed them again,
+    /// and nothing would show that.
+    private func rebaseOrders() {
+        guard let context, let extras else { return }
+        for slot in layout.toMany
+        where slot.isOrdered && !slot.isTransient && extras.toMany[slot.index]?.isReordered == true {
+            // If they cannot be read, then the next use of the relationship reports that.
+            guard let stored = try? context.readMembers(of: slot, ownedBy: self) else { continue }
+            extras.toMany[slot.index]?.rebaseOrder(onto: stored)
+        }
     }
 
     /// Updates inverse relationships after both this context and a save elsewhere have moved the object.

@@ -72,7 +72,7 @@ struct ToManyState {
         get { fields.arrivals }
         @inline(__always) _modify { yield &own.arrivals }
     }
-    /// The order that was stored when the members were first changed here.
+    /// The stored order that the changes here are made on.
     private var storedOrder: [ObjectReference]? {
         get { fields.storedCount.map { Array((content ?? []).prefix($0)) } ?? fields.storedOrder }
         set {
@@ -217,6 +217,13 @@ struct ToManyState {
     mutating func yieldOrder(to stored: [ObjectReference]) {
         turnIntoFault()
         if isOrderOvertaken(by: stored) { forgetOrder() }
+        load(stored)
+    }
+
+    /// Loads the members anew; the changes of their order count as made on the stored one from now on.
+    mutating func rebaseOrder(onto stored: [ObjectReference]) {
+        turnIntoFault()
+        storedOrder = stored
         load(stored)
     }
 

@@ -367,4 +367,84 @@ struct MergeTests {
         }
         context.performAndWait { expectEqual(city.venues.map(\.name), ["new"]) }
     }
+
+    // MARK: - Orders
+
+    /// A venue with three photos, whose order this context and then another one has changed, and which this context
+    /// has merged.
+    private func reordered(_ stack: Stack) throws -> (NSManagedObjectContext, UncheckedSendable<Venue>) {
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = ["a", "b", "c"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+        }
+        let context = stack.context()
+        context.automaticallyMergesChangesFromParent = true
+        let venue = try context.performAndWait {
+            context.undoManager = UndoManager()
+            let venue = try context.get(id, Venue.self)
+            venue.photos.swapAt(0, 1)
+            return UncheckedSendable(venue)
+        }
+        try stack.change(id, Venue.self) { venue, _ in venue.photos.reverse() }
+        try context.performAndWait { try expectEqual(titles(venue.value), ["b", "a", "c"]) }
+        return (context, venue)
+    }
+
+    private func titles(_ venue: Venue) throws -> [String] { venue.photos.map { $0.title ?? "nil" } }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `an order that is set back after another one was merged is stored`(_ kind: StoreKind, _ isUndone: Bool) throws
+    {
+        let stack = try Stack(kind)
+        let (context, kept) = try reordered(stack)
+        let id = try context.performAndWait {
+            let venue = kept.value
+            if isUndone { context.undo() } else { venue.photos.swapAt(0, 1) }
+            try expectEqual(titles(venue), ["a", "b", "c"])
+            expect(context.hasChanges)
+            try context.save()
+            return venue.objectID
+        }
+        try expectEqual(stack.read(id, Venue.self, titles), ["a", "b", "c"])
+        try expectEqual(stack.problems(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an order that is set to the one that was merged is no change`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (context, kept) = try reordered(stack)
+        try context.performAndWait {
+            kept.value.photos.reverse()
+            kept.value.photos.swapAt(1, 2)
+            try expectEqual(titles(kept.value), ["c", "b", "a"])
+            expect(!kept.value.hasPersistentChangedValues)
+            try context.save()
+            try expectEqual(titles(kept.value), ["c", "b", "a"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `an order stays on top of the one that was merged, also in a later conflict over something else`(
+        _ kind: StoreKind,
+        _ isRetried: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let (context, kept) = try reordered(stack)
+        let id = kept.value.objectID
+        context.performAndWait {
+            context.automaticallyMergesChangesFromParent = false
+            context.mergePolicy = isRetried ? NSMergePolicy.error : NSMergePolicy.mergeByPropertyStoreTrump
+        }
+        try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
+        try context.performAndWait {
+            if isRetried { try context.save(retrying: 1) } else { try context.save() }
+            try expectEqual(titles(kept.value), ["b", "a", "c"])
+            expectEqual(kept.value.name, "theirs")
+        }
+        try expectEqual(stack.read(id, Venue.self, titles), ["b", "a", "c"])
+        try expectEqual(stack.problems(), [])
+    }
 }
