@@ -125,6 +125,57 @@ struct HookTests {
         try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).map(\.count), [2]) }
     }
 
+    /// The deletion is made by `willSave()`, or by a handler that is told what `willSave()` has changed.
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `what delete rules change during a save gets willSave, and is saved`(
+        _ kind: StoreKind,
+        _ isInHook: Bool
+    ) throws {
+        for isAtEndOfEvent in [true, false] {
+            let stack = try Stack.objects(kind)
+            let ownerID = try storeHooked("owner", stack)
+            try stack.inContext { context in
+                let owner = try context.object(Hooked.self, ownerID)
+                for name in ["leaves", "stays"] {
+                    let thing = Hooked(context: context)
+                    thing.name = name
+                    thing.owner = owner
+                }
+                owner.count = 2
+                try context.save()
+            }
+            try stack.inContext { context in
+                context.propagatesDeletesAtEndOfEvent = isAtEndOfEvent
+                let owner = try context.object(Hooked.self, ownerID)
+                let thing = try require(try context.all(Hooked.self).first { $0.name == "leaves" })
+                owner.onWillSave = { owner in
+                    let count = Int32(owner.things.count)
+                    if owner.count != count { owner.count = count }
+                }
+                let trigger = Hooked(context: context)
+                trigger.onWillSave = { trigger in
+                    guard trigger.stamp != "saved" else { return }
+                    trigger.stamp = "saved"
+                    if isInHook { context.delete(thing) }
+                }
+                let observation = whenPosted(.NSManagedObjectContextObjectsDidChange, by: context) {
+                    if !isInHook, trigger.stamp == "saved", !thing.isDeleted { context.delete(thing) }
+                }
+                defer { observation.remove() }
+                context.processPendingChanges()
+                expect(!owner.hasChanges)
+                try context.save()
+                expectEqual(owner.count, 1)
+                expect(owner.count(of: "willSave") > 0 && !context.hasChanges)
+            }
+            try stack.inContext { context throws in
+                let owner = try context.object(Hooked.self, ownerID)
+                expect(owner.count == 1 && owner.things.map(\.name) == ["stays"])
+            }
+            try expectEqual(stack.problems(), [])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `willSave may insert and delete`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)

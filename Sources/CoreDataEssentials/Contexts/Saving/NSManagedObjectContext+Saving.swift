@@ -118,7 +118,8 @@ struct ContextSave {
             round.forEachBorrowed { object in
                 if object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
             }
-            if !context.propagatesDeletesAtEndOfEvent { try context.propagateDeletes() }
+            // This comes first, so that what the delete rules change is in the round.
+            try context.propagateDeletes()
             round = context.changeTracker.eventObjects
             context.endEvent(isMerge: false)
         }
