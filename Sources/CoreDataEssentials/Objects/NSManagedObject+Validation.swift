@@ -292,10 +292,7 @@ extension NSManagedObject {
                 // If another context or process has deleted the object, then that is a conflict.
                 destination.flags.contains(.deletePropagated), !destination.flags.contains(.gone)
             else { return }
-            let text = "leads to \(destination.objectID), which is deleted"
-            errors.append(
-                validationError(.managedObjectValidation, forKey: relationship.name, value: destination, text: text)
-            )
+            errors.append(deletedDestination(destination, forKey: relationship.name))
         }
         let row = readableRow()
         // If another context or process has set the relationship, then the store clears it.
@@ -311,6 +308,35 @@ extension NSManagedObject {
             for reference in state?.added ?? [] { check(slot.relationship, reference) }
         }
         try ValidationErrors.throwIfAny(errors)
+    }
+
+    /// Refuses that this deleted object is a member of one-to-many relationships to which it was added after its delete
+    /// rules had run.
+    ///
+    /// A save would store nothing of that, but the owner would keep a member without a row.
+    final func requireNoOwners() throws {
+        guard flags.isSuperset(of: [.deletePropagated, .ownsRow]), flags.isDisjoint(with: .gone),
+            let context, let current
+        else { return }
+        var errors: [any Error] = []
+        for slot in layout.referenceSlots {
+            guard let inverse = slot.inverse, inverse.isToMany, !inverse.mayDangle,
+                let owner = current.reference(slot).flatMap({ context.registered($0, near: self) }),
+                owner.flags.isDisjoint(with: [.deleted, .gone]), case .toMany(let index)? = owner.place(of: inverse),
+                owner.extras?.toMany[index]?.added.contains(reference) == true
+            else { continue }
+            errors.append(owner.deletedDestination(self, forKey: inverse.name))
+        }
+        try ValidationErrors.throwIfAny(errors)
+    }
+
+    private func deletedDestination(_ destination: NSManagedObject, forKey key: String) -> CocoaError {
+        validationError(
+            .managedObjectValidation,
+            forKey: key,
+            value: destination,
+            text: "leads to \(destination.objectID), which is deleted"
+        )
     }
 
     /// Refuses a deletion that a relationship with the deny rule forbids.

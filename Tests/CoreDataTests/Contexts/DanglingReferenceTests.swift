@@ -62,6 +62,39 @@ struct DanglingReferenceTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `from an owner, that gets such a member after the delete rules have run, fail the save`(
+        _ kind: StoreKind,
+        _ isStored: Bool
+    ) throws {
+        for isLoaded in [true, false] {
+            let stack = try Stack(kind)
+            let cityID = try stack.storeCity("Porto")
+            let venueID = try isStored ? stack.store(Venue.self) { venue, _ in venue.name = "gone" } : nil
+            let context = stack.context()
+            try context.performAndWait {
+                let city = try context.get(cityID, City.self)
+                let venue = try venueID.map { try context.get($0, Venue.self) } ?? Venue(context: context)
+                if isLoaded { expect(city.venues.isEmpty) }
+                context.delete(venue)
+                context.processPendingChanges()
+                city.venues.insert(venue)
+                let error = try #require(throws: CocoaError.self) { try context.save() }
+                expectEqual(error.code, .managedObjectValidation)
+                expectEqual(error.userInfo[NSValidationKeyErrorKey] as? String, "venues")
+                expect(error.userInfo[NSValidationObjectErrorKey] as? City === city)
+                expect(error.userInfo[NSValidationValueErrorKey] as? Venue === venue)
+                expect(venue.isDeleted)
+                city.venues.remove(venue)
+                try context.save()
+                expect(city.venues.isEmpty && !context.hasChanges)
+            }
+            try expectEqual(stack.read(cityID, City.self) { $0.venues.count }, 0)
+            try expectEqual(stack.count("Venue"), 0)
+            try expectEqual(stack.problems(), [])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases, Policy.resolving)
     func `to what another context has deleted are a conflict, which the policy resolves`(
         _ kind: StoreKind,

@@ -195,6 +195,7 @@ struct ContextSave {
             do {
                 if object.flags.contains(.deleted) {
                     if !object.flags.contains(.inserted) { try object.validateForDelete() }
+                    try object.requireNoOwners()
                 } else if object.flags.contains(.inserted) {
                     try object.validateForInsert()
                 } else if object.flags.contains(.updated) {
