@@ -135,8 +135,7 @@ extension NSManagedObjectContext {
         if let before = record.before, let after = record.after {
             for slot in object.layout.slots where !before.hasSameValue(as: after, in: slot) {
                 if slot.kind == .reference {
-                    let reference = before.reference(slot).map { newest($0, slot.destinationNumber) }
-                    object.writableRow().setReference(reference, slot)
+                    restoreReference(of: object, slot, before, after)
                 } else {
                     object.copyValue(of: slot, from: before)
                 }
@@ -144,6 +143,20 @@ extension NSManagedObjectContext {
         }
         for (index, members) in record.members { restoreMembers(members, of: object, in: object.layout.toMany[index]) }
         object.markAsUnchangedIfRestored()
+    }
+
+    /// Restores a to-one relationship.
+    ///
+    /// The records of the other objects restore the other sides. But if others have changed the relationship since, then
+    /// no record has the object to which it leads now: then both sides are set, unless there is nothing to go back to.
+    private func restoreReference(of object: NSManagedObject, _ slot: Slot, _ before: Row, _ after: Row) {
+        let wanted = before.reference(slot).map { newest($0, slot.destinationNumber) }
+        let left = after.reference(slot).map { newest($0, slot.destinationNumber) }
+        let row = object.writableRow(slot.index)
+        let now = row.reference(slot)
+        if now == left || now == wanted { return row.setReference(wanted, slot) }
+        guard let wanted, let destination = self.object(for: wanted, near: object) else { return }
+        object.setToOne(destination, slot)
     }
 
     private func restoreMembers(_ members: UndoRecord.Members, of object: NSManagedObject, in slot: ToManySlot) {
