@@ -56,8 +56,15 @@ extension NSManagedObject {
 
     private func beginCompanionship() {
         assignTemporaryKey()
+        forgetFormerRelationships()
+    }
+
+    /// Removes the relationships of an object that has left a context, for example by undo: they name the objects of
+    /// that context.
+    ///
+    /// An object with companions has forgotten them already.
+    final func forgetFormerRelationships() {
         guard extras?.companions.isEmpty ?? true else { return }
-        // An object that has left a context, for example by undo, still names the objects of that context.
         for slot in layout.referenceSlots where readableRow().reference(slot) != nil {
             writableRow().setReference(nil, slot)
         }

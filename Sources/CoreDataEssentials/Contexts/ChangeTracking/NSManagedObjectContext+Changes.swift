@@ -31,6 +31,7 @@ extension NSManagedObjectContext {
 
     private func registerInsertion(of object: NSManagedObject) {
         object.layout.unmanagedEntity._withUnsafeGuaranteedRef { $0.registerObjectClass(type(of: object)) }
+        if object.key != 0 { object.forgetFormerRelationships() }
         registerUnsaved(object)
         let values = object.current ?? object.layout.defaults.copy()
         values.setKey(object.key)

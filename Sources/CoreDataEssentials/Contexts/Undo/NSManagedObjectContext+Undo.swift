@@ -28,7 +28,11 @@ extension NSManagedObjectContext {
     /// Undoes the changes of one event, and registers the way back to them.
     private func applyUndo(_ records: [UndoRecord]) {
         // If an object was deleted elsewhere, then it does not come back because this context had changed it.
-        let records = records.filter { $0.object.context == nil || !$0.object.flags.contains(.gone) }
+        // An object that was inserted into another context meanwhile is no concern of this one.
+        let records = records.filter { record in
+            guard let owner = record.object.context else { return true }
+            return owner === self && !record.object.flags.contains(.gone)
+        }
         undoLog.isApplyingUndo = true
         for record in records { record.object.noteValues() }
         let events = records.map(\.snapshotEvent)
@@ -44,6 +48,8 @@ extension NSManagedObjectContext {
             restoreRelationships(of: record.object)
         }
         undoLog.isApplyingUndo = false
+        // An object that has left the context must not stay listed: another context could not list it.
+        if records.contains(where: { $0.object.context == nil }) { changeTracker.compact() }
         undoManager?.registerUndo(withTarget: self) { $0.applyUndo(inverse) }
         for (record, event) in zip(records, events) where record.object.context != nil {
             record.object.awake(fromSnapshotEvents: event)
