@@ -35,6 +35,7 @@ extension NSManagedObjectContext {
             let wasInserted = object.isInserted
             let wasAnnounced = !object.flags.contains(.eventInserted)
             object.flags.remove([.listed, .gone])
+            object.extras?.restoreTransients()
             object.discardChanges()
             if wasInserted {
                 if wasAnnounced { addToEvent(object, as: .eventDeleted) }

@@ -262,7 +262,7 @@ extension NSManagedObject {
         guard let extras else { return }
         extras.base = nil
         extras.eventBase = nil
-        extras.setTransients = SlotSet()
+        extras.commitTransients()
         // This comes first: it drops the event's states, so that changes of the members copy nothing.
         extras.endEventToMany()
         extras.commitRelationships()
@@ -280,7 +280,7 @@ extension NSManagedObject {
             extras.base = nil
             extras.eventBase = nil
             extras.endEventToMany()
-            extras.setTransients = SlotSet()
+            extras.commitTransients()
             extras.forgetDecoded()
             for index in extras.toMany.indices { extras.toMany[index]?.discardChanges() }
         }

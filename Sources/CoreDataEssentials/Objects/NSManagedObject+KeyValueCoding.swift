@@ -182,15 +182,28 @@ extension NSManagedObject {
             default: break
             }
         }
+        replaceTransient(value, at: transient.index, quietly: quietly)
+    }
+
+    /// Sets a transient property to a value of its type.
+    final func replaceTransient(_ value: Any?, at index: Int, quietly: Bool = false) {
         if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
+        if !quietly { markUpdated() }
         let extras = writableExtras
         if extras.transients.count < layout.transients.count {
             extras.transients = layout.transients.map { ($0.property as? NSAttributeDescription)?.defaultValue }
         }
-        extras.transients[transient.index] = value
         // Each context derives the values of `awakeFromFetch` itself.
-        if flags.isDisjoint(with: .awaking) { extras.setTransients.insert(transient.index) }
-        if !quietly { markUpdated() }
+        if flags.isDisjoint(with: .awaking) {
+            // A value that an accessor keeps for an object without changes belongs to no event, and a new object had no
+            // value before.
+            if flags.contains(.eventUpdated) {
+                extras.keepSavedTransient(index)
+                context?.undoLog.record(extras.transients[index], of: self, transient: index)
+            }
+            extras.setTransients.insert(index)
+        }
+        extras.transients[index] = value
     }
 
     private func refuse(_ value: Any?, forKey name: String, wanted: String) -> Never {

@@ -43,6 +43,9 @@ final class ObjectExtras {
     /// The sets that show ordered relationships, as long as other code holds them.
     private var orderedSets: [ShownOrderedSet] = []
 
+    /// The values that changed transient properties had at the last save, by their index in the layout.
+    private var savedTransients: [Int: Any?] = [:]
+
     init(layout: EntityLayout) {
         toMany = Array(repeating: nil, count: layout.toMany.count)
     }
@@ -99,10 +102,40 @@ final class ObjectExtras {
     /// Whether a transient property has a value, which no store could return.
     var holdsTransients: Bool { transients.contains { $0 != nil } }
 
+    /// Keeps the value of a transient property before its first change since the last save.
+    func keepSavedTransient(_ index: Int) {
+        if savedTransients[index] == nil { savedTransients.updateValue(transients[index], forKey: index) }
+    }
+
+    /// Whether transient properties have other values than at the last save; a value that cannot be compared counts as
+    /// another one.
+    var hasChangedTransients: Bool {
+        savedTransients.contains { index, saved in
+            switch (saved, transients[index]) {
+            case (nil, nil): false
+            case (let saved?, let now?): (saved as? AnyHashable).map { $0 != now as? AnyHashable } ?? true
+            default: true
+            }
+        }
+    }
+
+    /// Gives transient properties the values of the last save again.
+    func restoreTransients() {
+        for (index, saved) in savedTransients { transients[index] = saved }
+    }
+
+    /// Marks the values of transient properties as saved.
+    @inline(__always)
+    func commitTransients() {
+        guard !setTransients.isEmpty else { return }
+        setTransients = SlotSet()
+        savedTransients = [:]
+    }
+
     /// Drops the values of transient properties.
     func forgetTransients() {
         transients = []
-        setTransients = SlotSet()
+        commitTransients()
     }
 
     /// Turns all to-many relationships into faults; their changes stay.

@@ -148,6 +148,7 @@ extension NSManagedObjectContext {
             }
         }
         for (index, members) in record.members { restoreMembers(members, of: object, in: object.layout.toMany[index]) }
+        for (index, transient) in record.transients { object.replaceTransient(transient.before, at: index) }
         object.markAsUnchangedIfRestored()
     }
 
@@ -185,7 +186,9 @@ extension NSManagedObjectContext {
 extension NSManagedObject {
     /// Makes an object that shows its stored values again count as unchanged.
     fileprivate func markAsUnchangedIfRestored() {
-        guard flags.intersection(.changed) == .updated, !hasToManyChanges, changedSlotSet().isEmpty else { return }
+        guard flags.intersection(.changed) == .updated, !hasToManyChanges, changedSlotSet().isEmpty,
+            extras?.hasChangedTransients != true
+        else { return }
         if flags.contains(.ownsRow), let base = extras?.base { current = base }
         extras?.base = nil
         extras?.forgetDecoded()

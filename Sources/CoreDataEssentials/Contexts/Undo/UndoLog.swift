@@ -11,8 +11,9 @@ struct UndoLog {
     var manager: UndoManager?
     /// One record for each object that the current event has changed.
     private(set) var records: [UndoRecord] = []
-    /// The objects of `records`.
-    private var noted: Set<ObjectIdentifier> = []
+    /// The objects of `records`, and the values that their transient properties had before the event, by their index in
+    /// the layout.
+    private var noted: [ObjectIdentifier: [Int: Any?]] = [:]
     /// Whether changes are being undone; such changes are not recorded.
     var isApplyingUndo = false
     /// The keys of rows that undo has brought back.
@@ -26,8 +27,15 @@ struct UndoLog {
     ///   - object: The object that is about to change.
     ///   - status: The object's status before; `nil` for its present status.
     mutating func record(_ object: NSManagedObject, before status: UndoRecord.Status?) {
-        guard noted.insert(ObjectIdentifier(object)).inserted else { return }
+        guard noted[ObjectIdentifier(object)] == nil else { return }
+        noted[ObjectIdentifier(object)] = [:]
         records.append(UndoRecord(object, status: status ?? UndoRecord.status(of: object)))
+    }
+
+    /// Records the value of a transient property before a change, if the event has a record of the object.
+    mutating func record(_ value: Any?, of object: NSManagedObject, transient index: Int) {
+        guard let known = noted[ObjectIdentifier(object)], known[index] == nil else { return }
+        noted[ObjectIdentifier(object)]?.updateValue(value, forKey: index)
     }
 
     /// Notes the new key of a row that undo has brought back.
@@ -38,7 +46,7 @@ struct UndoLog {
     /// Takes the records of the event, completes them with the present state, and ends the event.
     mutating func close() -> [UndoRecord] {
         defer { forgetEvent() }
-        return records.map { $0.closed() }
+        return records.map { $0.closed(transients: noted[ObjectIdentifier($0.object)] ?? [:]) }
     }
 
     /// Forgets all notes.

@@ -18,6 +18,12 @@ struct UndoRecord {
         let after: [ObjectReference]
     }
 
+    /// The value of one transient property before and after the event.
+    struct Transient {
+        let before: Any?
+        let after: Any?
+    }
+
     let object: NSManagedObject
     /// The status of the object before the event.
     let status: Status
@@ -27,6 +33,8 @@ struct UndoRecord {
     private(set) var after: Row?
     /// The to-many relationships that changed, by their index in the layout.
     private(set) var members: [Int: Members] = [:]
+    /// The transient properties that were set, by their index in the layout.
+    private(set) var transients: [Int: Transient] = [:]
 
     /// Begins a record at the first change of the event.
     init(_ object: NSManagedObject, status: Status) {
@@ -38,12 +46,20 @@ struct UndoRecord {
     }
 
     /// The record as it is at the end of the event.
-    func closed() -> UndoRecord {
+    ///
+    /// - Parameter transients: The values that transient properties had before they were set, by their index.
+    /// - Returns: The record with the state after the event.
+    func closed(transients: [Int: Any?]) -> UndoRecord {
         var record = self
         record.after = object.current
         for (index, state) in object.extras?.eventToMany ?? [] {
             guard let before = state?.content, let after = object.extras?.toMany[index]?.content else { continue }
             record.members[index] = Members(before: before, after: after)
+        }
+        for (index, before) in transients {
+            // An object that has become a fault has lost them.
+            let values = object.extras?.transients ?? []
+            record.transients[index] = Transient(before: before, after: index < values.count ? values[index] : nil)
         }
         return record
     }
@@ -54,6 +70,7 @@ struct UndoRecord {
         record.before = after
         record.after = before
         record.members = members.mapValues { Members(before: $0.after, after: $0.before) }
+        record.transients = transients.mapValues { Transient(before: $0.after, after: $0.before) }
         return record
     }
 
