@@ -121,7 +121,7 @@ package struct AutomaticMigration {
                 underlying: nil
             )
         }
-        let mapping = InferredMapping(from: source.entities, to: destinationEntities)
+        let mapping = InferredMapping(from: source.entities, to: try storedEntities(in: model))
         do {
             try mapping.requireInferable()
         } catch {
@@ -252,8 +252,17 @@ package struct AutomaticMigration {
         if isMade { MigrationLog.note(url, "\(backup.path) is a copy of the store as it was") }
     }
 
-    private var destinationEntities: [NSEntityDescription] {
-        model.storedEntities(forConfigurationName: configuration) ?? []
+    /// The entities that the store has in a version of the model.
+    ///
+    /// - Throws: `migration` (134110) if the version lacks the configuration of the store. A migration to a version
+    ///   without entities would remove all rows.
+    func storedEntities(in version: NSManagedObjectModel) throws -> [NSEntityDescription] {
+        if let entities = version.storedEntities(forConfigurationName: configuration) { return entities }
+        throw MigrationFailure.error(
+            .migration,
+            "The store \(url.placeName) was not migrated: version \(version.versionChecksum) of the model lacks the configuration \"\(configuration ?? "")\", with which the store is opened. Add the configuration to that version; its checksum stays the same.",
+            url: url
+        )
     }
 
     // MARK: - Errors

@@ -103,9 +103,11 @@ struct ProgressiveMigration {
     }
 
     private func canStep(_ from: NSManagedObjectModel, _ to: NSManagedObjectModel) -> Bool {
+        // No way leads over a version without the configuration of the store, because it has no place for the rows.
+        guard let entities = to.storedEntities(forConfigurationName: whole.configuration) else { return false }
         let isInferable = InferredMapping(
             from: from.storedEntities(forConfigurationName: whole.configuration) ?? from.entities,
-            to: to.storedEntities(forConfigurationName: whole.configuration) ?? []
+            to: entities
         ).obstacles.isEmpty
         return isInferable || !whole.search(from: from, to: to).fitting.isEmpty
     }

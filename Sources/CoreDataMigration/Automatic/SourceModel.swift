@@ -17,9 +17,9 @@ struct SourceModel {
     let model: NSManagedObjectModel
     /// The configuration with the entities that the store holds; `nil` for all.
     let configuration: String?
+    /// The entities that the store holds.
+    let entities: [NSEntityDescription]
     let origin: Origin
-
-    var entities: [NSEntityDescription] { model.storedEntities(forConfigurationName: configuration) ?? [] }
 
     /// The place that is searched first, after the versions that are named.
     enum Preference {
@@ -111,7 +111,7 @@ struct SourceModel {
         if isPart { model.setEntities(members, forConfigurationName: NSManagedObjectModel.exactConfigurationName) }
         do { try model.tryFreeze() } catch { return nil }
         let configuration = isPart ? NSManagedObjectModel.exactConfigurationName : nil
-        return SourceModel(model: model, configuration: configuration, origin: origin)
+        return SourceModel(model: model, configuration: configuration, entities: members, origin: origin)
     }
 
     private static func missing(

@@ -28,8 +28,9 @@ struct StagedMigration {
     ///
     /// - Throws: 134504 for a store, or a version of the list, that is not known; 134506 for a store that is newer
     ///   than the model.
-    ///   `migrationMissingMappingModel` (134140) for two versions without a step between them, before any step is
-    ///   done. The errors of the steps and of handlers.
+    ///   `migrationMissingMappingModel` (134140) for two versions without a step between them, and `migration` (134110)
+    ///   for a version without the configuration of the store, before any step is done. The errors of the steps and of
+    ///   handlers.
     func run() throws {
         var way = try Way(self)
         try way.check()
@@ -77,7 +78,8 @@ struct StagedMigration {
                     .modelReferenceNotFound,
                     """
                     The store \(url.placeName) has version \(checksum) of the model, which is in no stage. \
-                    \(migration.nearestVersion(stored))The stages have: \(plan.checksums.joined(separator: ", ")).
+                    \(migration.nearestVersion(stored))\(migration.versionsWithoutConfiguration)\
+                    The stages have: \(plan.checksums.joined(separator: ", ")).
                     """,
                     checksum: checksum,
                     known: plan.checksums,
@@ -171,17 +173,28 @@ struct StagedMigration {
             "The nearest listed version is \(nearest.0), of which it differs in \(nearest.1.joined(separator: ", ")). "
     }
 
+    /// The listed versions that lack the configuration of the store; empty if there is none.
+    private var versionsWithoutConfiguration: String {
+        let lacking = plan.checksums.filter { checksum in
+            guard let model = try? models.model(checksum) else { return false }
+            return model.entities(forConfigurationName: whole.configuration) == nil
+        }
+        guard let name = whole.configuration, !lacking.isEmpty else { return "" }
+        return "The configuration \"\(name)\" is missing in \(lacking.joined(separator: ", ")). "
+    }
+
     private func describe(_ index: Int) -> String {
         guard index < plan.versions.count else { return "the coordinator's model (\(whole.model.versionChecksum))" }
         let version = plan.versions[index]
         return "version \(version.checksum) of stage \"\(version.stage.describedLabel)\""
     }
 
-    /// - Throws: `migrationMissingMappingModel` (134140) if no step leads from one version to the next.
+    /// - Throws: `migrationMissingMappingModel` (134140) if no step leads from one version to the next; `migration`
+    ///   (134110) if one of them lacks the configuration of the store.
     private func require(_ from: NSManagedObjectModel, first: Int, to: NSManagedObjectModel, second: Int) throws {
         let mapping = InferredMapping(
-            from: from.storedEntities(forConfigurationName: whole.configuration) ?? [],
-            to: to.storedEntities(forConfigurationName: whole.configuration) ?? []
+            from: try whole.storedEntities(in: from),
+            to: try whole.storedEntities(in: to)
         )
         guard !mapping.obstacles.isEmpty else { return }
         guard whole.search(from: from, to: to).fitting.isEmpty else { return }

@@ -158,7 +158,7 @@ public final class ModelContainer: Sendable, Equatable {
         var identifiers: [(name: String, identifier: String)] = []
         var custom: [SnapshotStore] = []
         for (index, configuration) in ordered.enumerated() {
-            let part = configuration.schema == nil ? nil : Self.part(index)
+            let part = Self.isPart(configuration, of: schema) ? Self.part(index) : nil
             let identifier: String
             if let configuration = configuration as? ModelConfiguration {
                 identifier = try Self.open(configuration, part, coordinator, migrationPlan).identifier ?? ""
@@ -220,16 +220,21 @@ public final class ModelContainer: Sendable, Equatable {
     /// The schema's model; with stores of some classes, another one that has their configurations.
     private static func model(of stores: [any DataStoreConfiguration], _ schema: Schema) throws -> NSManagedObjectModel
     {
-        guard stores.contains(where: { $0.schema != nil }) else { return schema.model }
+        guard stores.contains(where: { isPart($0, of: schema) }) else { return schema.model }
         let model = try SchemaModel(entities: schema.entities, version: schema.version).model()
-        for (index, store) in stores.enumerated() {
-            guard let schema = store.schema else { continue }
+        for (index, store) in stores.enumerated() where isPart(store, of: schema) {
             model.setEntities(
-                model.entities.filter { schema.records[$0.name ?? ""] != nil },
+                model.entities.filter { store.schema?.records[$0.name ?? ""] != nil },
                 forConfigurationName: part(index)
             )
         }
         return model
+    }
+
+    /// Whether a store has some classes of a schema, and not all.
+    private static func isPart(_ store: some DataStoreConfiguration, of schema: Schema) -> Bool {
+        // The store has no other classes than the schema.
+        store.schema.map { $0.records.count < schema.records.count } ?? false
     }
 
     /// The name of the model's configuration that has the classes of a store.
@@ -253,7 +258,9 @@ public final class ModelContainer: Sendable, Equatable {
                 NSReadOnlyPersistentStoreOption: !configuration.allowsSave,
             ]
             if let migrationPlan, !configuration.isStoredInMemoryOnly {
-                options[NSPersistentStoreStagedMigrationManagerOptionKey] = try PlannedMigration.manager(migrationPlan)
+                let part = try part.map { try plannedPart($0, of: configuration, coordinator.managedObjectModel) }
+                options[NSPersistentStoreStagedMigrationManagerOptionKey] =
+                    try PlannedMigration.manager(migrationPlan, part)
             }
             return try coordinator.addPersistentStore(
                 ofType: configuration.storeType,
@@ -268,6 +275,33 @@ public final class ModelContainer: Sendable, Equatable {
             let place = configuration.url.isFileURL ? configuration.url.path : configuration.url.absoluteString
             throw SwiftDataError(code(of: error), "\(place): \(error)")
         }
+    }
+
+    /// The classes of a store of some classes, for the versions of a plan.
+    ///
+    /// - Throws: `SwiftDataError.loadIssueModelContainer` if the store has another class of the schema, because a plan
+    ///   would drop its objects.
+    private static func plannedPart(
+        _ name: String,
+        of configuration: ModelConfiguration,
+        _ model: NSManagedObjectModel
+    ) throws -> PlannedPart {
+        let classes = Set((model.storedEntities(forConfigurationName: name) ?? []).compactMap(\.name))
+        // Without metadata there is no store yet, or it is refused when it is opened.
+        let metadata = try? NSPersistentStoreCoordinator.metadataForPersistentStore(
+            ofType: configuration.storeType,
+            at: configuration.url
+        )
+        let stored = metadata?[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:]
+        let others = stored.keys.filter { model.entitiesByName[$0] != nil && !classes.contains($0) }.sorted()
+        guard others.isEmpty else {
+            throw SwiftDataError(
+                .loadIssueModelContainer,
+                "the store of \(configuration.name) has the classes \(others.joined(separator: ", ")), which its "
+                    + "configuration lacks, so that the migration plan would drop their objects"
+            )
+        }
+        return PlannedPart(name: name, stored: stored, classes: classes)
     }
 
     /// The name of the error of a store that cannot be opened.

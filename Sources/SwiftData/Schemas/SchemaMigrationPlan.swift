@@ -70,12 +70,16 @@ extension Schema {
 struct PlannedMigration {
     /// The schemas of the versions, which are made once for each plan.
     private var schemas: [ObjectIdentifier: Schema] = [:]
+    /// The classes of the store; `nil` for all.
+    private var part: PlannedPart?
 
-    /// The manager of the stages of a plan.
+    private init(_ part: PlannedPart?) { self.part = part }
+
+    /// The manager of the stages of a plan for a store.
     ///
     /// - Throws: `SwiftDataError.loadIssueModelContainer` if two versions do not differ in what a store keeps.
-    static func manager(_ plan: any SchemaMigrationPlan.Type) throws -> NSStagedMigrationManager {
-        var migration = PlannedMigration()
+    static func manager(_ plan: any SchemaMigrationPlan.Type, _ part: PlannedPart?) throws -> NSStagedMigrationManager {
+        var migration = PlannedMigration(part)
         var names: [String: any VersionedSchema.Type] = [:]
         for version in plan.schemas {
             let checksum = migration.schema(version).model.versionChecksum
@@ -94,6 +98,7 @@ struct PlannedMigration {
     private mutating func schema(_ version: any VersionedSchema.Type) -> Schema {
         if let schema = schemas[ObjectIdentifier(version)] { return schema }
         let schema = Schema(versionedSchema: version)
+        part?.add(to: schema.model)
         schemas[ObjectIdentifier(version)] = schema
         return schema
     }
