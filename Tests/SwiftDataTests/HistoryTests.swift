@@ -168,6 +168,42 @@ struct ModelHistoryTests {
         expectEqual(observer.eventCounter, 3)
     }
 
+    @Test(arguments: Place.ownCases)
+    func `the history of one store is removed, and other stores keep theirs`(_ place: Place) throws {
+        typealias Descriptor = HistoryDescriptor<DefaultHistoryTransaction>
+        var (knots, parcels) = (place.configuration, place.configuration)
+        (knots.schema, parcels.schema) = (Schema([Knot.self]), Schema([Parcel.self]))
+        let container = try ModelContainer(for: Knot.self, Parcel.self, configurations: knots, parcels)
+        let context = ModelContext(container)
+        func save(_ model: any PersistentModel, _ author: String?) throws -> String {
+            context.author = author
+            context.insert(model)
+            try context.save()
+            return try require(model.persistentModelID.storeIdentifier)
+        }
+        let first = try save(Knot(number: 1), "import")
+        let second = try save(Parcel("a", code: 1), nil)
+        _ = try save(Knot(number: 2), "import")
+        let before = try context.fetchHistory(Descriptor())
+        expect(first != second && before.count == 3)
+
+        let author = "import"
+        try context.deleteHistory(Descriptor(predicate: #Predicate { $0.author == author }))
+
+        let rest = before.filter { $0.storeIdentifier == second }
+        expectEqual(try context.fetchHistory(Descriptor()), rest)
+        // A reader of the other store has missed nothing.
+        let token = try require(rest.first?.token)
+        _ = try save(Parcel("b", code: 2), nil)
+        _ = try save(Knot(number: 3), nil)
+        let later = try context.fetchHistory(Descriptor(predicate: #Predicate { $0.token > token }))
+        expectEqual(later.filter { $0.storeIdentifier == second }.count, 1)
+        try context.deleteHistory(Descriptor(predicate: #Predicate { $0.storeIdentifier == first }))
+        expectEqual(try context.fetchHistory(Descriptor()).map(\.storeIdentifier), [second, second])
+        try context.deleteHistory(Descriptor())
+        expectEqual(try context.fetchHistory(Descriptor()), [])
+    }
+
     private static func wait(for semaphore: DispatchSemaphore) -> Bool {
         semaphore.wait(timeout: .now() + 30) == .success
     }

@@ -41,7 +41,7 @@ extension ModelContext {
         let isDone = answers.contains(true)
         guard isDone || !container.ownStores.isEmpty else { throw DataStoreError.unsupportedFeature }
         if isDone, H.self != DefaultHistoryTransaction.self { return }
-        for (_, transactions) in Dictionary(grouping: try recorded(), by: \.storeID) {
+        for (store, transactions) in Dictionary(grouping: try recorded(), by: \.storeID) {
             let matches = try transactions.map { try Self.matching($0, descriptor) != nil }
             let limit = descriptor.fetchLimit == 0 ? transactions.count : Int(clamping: descriptor.fetchLimit)
             let count = min(matches.prefix { $0 }.count, limit)
@@ -52,14 +52,12 @@ extension ModelContext {
                 )
             }
             guard count > 0 else { continue }
-            // The transactions to delete lie before another one, or are all.
-            let kept = count < transactions.count ? transactions[count].transaction : nil
-            try onQueue {
-                let request =
-                    kept.map { NSPersistentHistoryChangeRequest.deleteHistory(before: $0) }
-                    ?? NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
-                _ = try managed.execute(request)
-            }
+            // The token names this store only, so the others keep their histories. What is committed meanwhile has
+            // higher numbers, and stays.
+            let end = NSPersistentHistoryToken(
+                transactionNumbers: [store: transactions[count - 1].transaction.transactionNumber + 1]
+            )
+            try onQueue { _ = try managed.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: end)) }
         }
     }
 
