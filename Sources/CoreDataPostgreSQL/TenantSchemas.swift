@@ -49,9 +49,9 @@ public struct TenantSchemas: TenantLocation {
     /// - Returns: The names, without the prefix.
     /// - Throws: Errors of reading the database.
     public func names() throws -> [String] {
-        try PostgreSQLEngine.stores(at: url, prefix: prefix).map { String($0.dropFirst(prefix.count)) }.filter {
-            !$0.isEmpty
-        }
+        // The first letter of a name may join the last one of the prefix, so bytes are dropped.
+        try PostgreSQLEngine.stores(at: url, prefix: prefix)
+            .map { String(decoding: $0.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) }.filter { !$0.isEmpty }
     }
 
     /// Whether the schema of a tenant has a store.

@@ -39,7 +39,7 @@ final class OpenTenants: Sendable {
     }
 
     private struct State {
-        var entries: [String: Entry] = [:]
+        var entries: [TenantKey: Entry] = [:]
         var idle = IdleOrder()
         var isClosed = false
         var isTimerSet = false
@@ -75,15 +75,16 @@ final class OpenTenants: Sendable {
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Whether the store of a tenant is open, or something is done with it.
-    func isBusy(_ name: String) -> Bool { state.withLock { $0.entries[name] != nil } }
+    func isBusy(_ name: String) -> Bool { state.withLock { $0.entries[TenantKey(name)] != nil } }
 
     /// The number of callers that wait for a tenant, for tests that script an interleaving.
-    func waitingCount(_ name: String) -> Int { state.withLock { $0.entries[name]?.waiting.count ?? 0 } }
+    func waitingCount(_ name: String) -> Int { state.withLock { $0.entries[TenantKey(name)]?.waiting.count ?? 0 } }
 
     // MARK: - Using
 
     /// Begins the use of a tenant's store, and calls `answer` with its container, at once if it is open.
     func use(_ name: String, isNew: Bool, _ answer: @escaping Answer, open: @escaping Opening) {
+        let name = TenantKey(name)
         let found: Result<NSPersistentContainer, any Error>? = state.withLock { state in
             if state.isClosed { return .failure(CocoaError.closedTenants) }
             let caller = Waiting(isNew: isNew, answer: answer, open: open)
@@ -96,7 +97,7 @@ final class OpenTenants: Sendable {
                 state.entries[name] = entry
                 return nil
             }
-            guard !isNew else { return .failure(CocoaError.existingTenant(name)) }
+            guard !isNew else { return .failure(CocoaError.existingTenant(name.name)) }
             entry.uses += 1
             state.entries[name] = entry
             state.idle.remove(name)
@@ -107,6 +108,7 @@ final class OpenTenants: Sendable {
 
     /// Ends a use that an answer has begun.
     func endUse(of name: String, _ container: NSPersistentContainer) {
+        let name = TenantKey(name)
         state.withLock { state in
             guard var entry = state.entries[name], case .open(let current) = entry.phase, current === container else {
                 return
@@ -124,13 +126,13 @@ final class OpenTenants: Sendable {
 
     // MARK: - Opening
 
-    private func startOpening(_ name: String, for waiting: [Waiting], _ state: inout State) {
+    private func startOpening(_ name: TenantKey, for waiting: [Waiting], _ state: inout State) {
         state.entries[name] = Entry(phase: .opening, waiting: waiting)
         work.addOperation { self.open(name) }
     }
 
     /// Opens the store for the first caller that waits, and answers those who wait.
-    private func open(_ name: String) {
+    private func open(_ name: TenantKey) {
         guard let first = state.withLock({ $0.entries[name]?.waiting.first }) else { return }
         let result = Result { try first.open(first.isNew) }
         let answers: [@Sendable () -> Void] = state.withLock { state in
@@ -148,7 +150,7 @@ final class OpenTenants: Sendable {
     }
 
     private func noteOpened(
-        _ name: String,
+        _ name: TenantKey,
         _ container: NSPersistentContainer,
         for waiting: [Waiting],
         _ state: inout State
@@ -160,7 +162,7 @@ final class OpenTenants: Sendable {
             let answer = caller.answer
             // Only the first caller can have made the store.
             guard index == 0 || !caller.isNew else {
-                answers.append { answer(.failure(CocoaError.existingTenant(name))) }
+                answers.append { answer(.failure(CocoaError.existingTenant(name.name))) }
                 continue
             }
             entry.uses += 1
@@ -171,7 +173,7 @@ final class OpenTenants: Sendable {
     }
 
     /// Ends an opening that has failed, for the callers that have asked the same as the first one.
-    private func noteFailure(_ name: String, _ error: any Error, for waiting: [Waiting], _ state: inout State)
+    private func noteFailure(_ name: TenantKey, _ error: any Error, for waiting: [Waiting], _ state: inout State)
         -> [@Sendable () -> Void]
     {
         state.counts.failed += 1
@@ -201,6 +203,7 @@ final class OpenTenants: Sendable {
         _ body: @escaping @Sendable () throws -> T,
         completion: @escaping @Sendable (Result<T, any Error>) -> Void
     ) -> Bool {
+        let name = TenantKey(name)
         let isClosed: Bool? = state.withLock { state in
             if state.isClosed { return true }
             var container: NSPersistentContainer?
@@ -224,7 +227,7 @@ final class OpenTenants: Sendable {
     }
 
     private func startOccupying(
-        _ name: String,
+        _ name: TenantKey,
         _ container: NSPersistentContainer?,
         _ state: inout State,
         _ body: @escaping @Sendable (_ failure: (any Error)?) -> Void
@@ -242,13 +245,13 @@ final class OpenTenants: Sendable {
     }
 
     /// Closes a store, and reports an error.
-    private func close(_ container: NSPersistentContainer, of name: String, within limit: Duration) -> (any Error)? {
+    private func close(_ container: NSPersistentContainer, of name: TenantKey, within limit: Duration) -> (any Error)? {
         container.remoteChangeFollower?.stop()
         do {
             try container.persistentStoreCoordinator.close(within: limit)
             return nil
         } catch {
-            container.persistentStoreCoordinator.report(error, "closing the store of the tenant “\(name)”")
+            container.persistentStoreCoordinator.report(error, "closing the store of the tenant “\(name.name)”")
             return error
         }
     }
@@ -260,7 +263,7 @@ final class OpenTenants: Sendable {
         }
     }
 
-    private func closeIdle(_ name: String, _ state: inout State) {
+    private func closeIdle(_ name: TenantKey, _ state: inout State) {
         state.idle.remove(name)
         guard let entry = state.entries[name], case .open(let container) = entry.phase, entry.uses == 0 else { return }
         startOccupying(name, container, &state) { _ in }
@@ -289,10 +292,10 @@ final class OpenTenants: Sendable {
     ///   - limit: How long to wait for the running saves of each store.
     ///   - completion: Called when all are closed, with the first error.
     func closeAll(within limit: Duration, _ completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
-        let open: [(name: String, container: NSPersistentContainer)] = state.withLock { state in
+        let open: [(name: TenantKey, container: NSPersistentContainer)] = state.withLock { state in
             state.isClosed = true
             state.idle = IdleOrder()
-            var open: [(name: String, container: NSPersistentContainer)] = []
+            var open: [(name: TenantKey, container: NSPersistentContainer)] = []
             for (name, entry) in state.entries {
                 guard case .open(let container) = entry.phase else { continue }
                 open.append((name, container))

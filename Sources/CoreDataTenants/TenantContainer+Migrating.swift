@@ -34,6 +34,9 @@ public struct TenantMigrationReport: Sendable {
     /// The tenants whose stores had the version of the model already.
     public internal(set) var unchanged: [String] = []
     /// The tenants whose stores could not be migrated, with the errors.
+    ///
+    /// Names that Swift takes as equal although their bytes differ share one entry; each has its own
+    /// ``TenantMigrationStep``.
     public internal(set) var failures: [String: any Error] = [:]
 }
 

@@ -11,6 +11,11 @@ struct PreparedStatements {
         let schema: String
         let sql: String
         let types: [UInt32]
+
+        /// The server compares the names of schemas by their bytes, and Swift takes some different ones as equal.
+        static func == (lhs: Key, rhs: Key) -> Bool {
+            lhs.sql == rhs.sql && lhs.types == rhs.types && lhs.schema.utf8.elementsEqual(rhs.schema.utf8)
+        }
     }
 
     private struct Statement {

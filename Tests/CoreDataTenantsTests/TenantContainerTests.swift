@@ -95,6 +95,31 @@ struct TenantContainerTests {
         }
     }
 
+    @Test func `names that differ only in the form of their letters are two tenants`() async throws {
+        let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+        let tenants = container { $0.mostIdle = 1 }
+        do {
+            let first = try await tenants.create(composed)
+            try TenantSupport.add("a", to: first)
+            expectEqual(await TenantSupport.code { _ = try await tenants.tenant(decomposed) }, 260)
+            let second = try tenants.createAndWait(decomposed)
+            try TenantSupport.add("b", "c", to: second)
+            expectEqual(try TenantSupport.texts(first), ["a"])
+            expectEqual(try TenantSupport.texts(second), ["b", "c"])
+            expect(first.name.utf8.elementsEqual(composed.utf8) && second.name.utf8.elementsEqual(decomposed.utf8))
+            expectEqual([tenants.statistics().open, tenants.statistics().inUse], [2, 2])
+        }
+        try await settle(tenants)
+        expectEqual(tenants.statistics().open, 1, "the other one was idle for longer")
+        // One of them can go while the other is in use.
+        let first = try await tenants.tenant(composed)
+        try await tenants.destroy(decomposed)
+        expectEqual(try TenantSupport.texts(first), ["a"])
+        expectEqual(try tenants.names().map { Array($0.utf8) }, [Array(composed.utf8)])
+        let report = try await tenants.migrate()
+        expectEqual(report.unchanged.count, 1)
+    }
+
     @Test func `other files of the folder are no tenants`() async throws {
         let tenants = container()
         _ = try await tenants.create("acme")

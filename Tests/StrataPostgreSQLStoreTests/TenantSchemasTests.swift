@@ -115,6 +115,23 @@ struct TenantSchemasTests {
         try await tenants.close()
     }
 
+    @Test func `names that differ only in the form of their letters are two tenants of one session`() async throws {
+        let names = ["caf\u{E9}", "cafe\u{301}", "\u{301}e"]
+        // The stores use few sessions in turn, with statements that these have prepared.
+        let tenants = TenantContainer(managedObjectModel: model, at: place.schemas(2))
+        for (index, name) in names.enumerated() { try add("\(index)", to: try await tenants.create(name)) }
+        for _ in 0..<8 {
+            for (index, name) in names.enumerated() {
+                let tenant = try await tenants.tenant(name)
+                try add("\(index)", to: tenant)
+                expectEqual(Set(try texts(tenant)), ["\(index)"])
+            }
+        }
+        for name in names { expectEqual(try texts(try await tenants.tenant(name)).count, 9) }
+        expectEqual(Set(try tenants.names().map { Array($0.utf8) }), Set(names.map { Array($0.utf8) }))
+        try await tenants.close()
+    }
+
     @Test func `the stores have no more connections together than their number`() async throws {
         let tenants = TenantContainer(managedObjectModel: model, at: place.schemas(3))
         var handles: [Tenant] = []
