@@ -222,6 +222,94 @@ struct InheritanceTests {
         expect(ferry.name == "New" && ferry.cars == 99)
         expectEqual(changes.count, 11)
     }
+
+    // MARK: - Unique values of a superclass
+
+    /// The ships with their numbers, as a new context reads them.
+    private func ships(_ container: ModelContainer) throws -> [String] {
+        let order = [SortDescriptor(\Ship.name)]
+        return try ModelContext(container).fetch(FetchDescriptor<Ship>(sortBy: order)).map {
+            "\(type(of: $0)) \($0.name) \($0.number ?? 0) \($0.weight)"
+        }
+    }
+
+    private func ferry(_ line: String, _ number: Int?) -> Ferry {
+        let ferry = Ferry(line: line)
+        ferry.number = number
+        return ferry
+    }
+
+    @Test(arguments: Place.ownCases, [false, true])
+    func `a new object takes over the row with the unique value of a superclass`(_ place: Place, _ isHeld: Bool) throws
+    {
+        let container = try place.container(Self.schema)
+        let context = ModelContext(container)
+        var first: Ferry? = ferry("a", 8)
+        context.insert(try require(first))
+        try context.save()
+        let identifier = first?.persistentModelID
+        if !isHeld { first = nil }
+        let (second, third) = (ferry("b", 8), ferry("c", 9))
+        second.load(2)
+        for ferry in [second, third] { context.insert(ferry) }
+
+        try context.save()
+
+        expectEqual(second.persistentModelID, identifier)
+        expectEqual(try ships(container), ["Ferry FERRY B 8 5", "Ferry FERRY C 9 3"])
+        // Both objects are that row from now on.
+        second.load(10)
+        second.crossings.append(Crossing(minutes: 5))
+        try context.save()
+        if let first { expect(first.weight == 15 && first.crossings.count == 1) }
+        expectEqual(try ships(container), ["Ferry FERRY B 8 15", "Ferry FERRY C 9 3"])
+        expectEqual(try context.fetch(FetchDescriptor<Ferry>()).count, 2)
+        context.delete(second)
+        try context.save()
+        expectEqual(try ships(container), ["Ferry FERRY C 9 3"])
+    }
+
+    @Test(arguments: Place.ownCases, [false, true])
+    func `a new object of another class does not take over a row, and nothing is lost`(_ place: Place, _ isFerry: Bool)
+        throws
+    {
+        let container = try place.container(Self.schema)
+        let context = ModelContext(container)
+        func made(_ isFerry: Bool, _ name: String) -> Ship {
+            let ship: Ship = isFerry ? Ferry(line: name) : Ship(name: name)
+            ship.number = 8
+            return ship
+        }
+        let old = made(isFerry, "old")
+        context.insert(old)
+        try context.save()
+        let before = try ships(container)
+        let new = made(!isFerry, "new")
+        context.insert(new)
+
+        let error = expectThrows(CocoaError.self) { try context.save() }
+
+        expectEqual(error?.code, .managedObjectConstraintMerge)
+        for text in ["Ferry", "Ship", "number"] {
+            expect(error?.localizedDescription.contains(text) == true, "\(error?.localizedDescription ?? "")")
+        }
+        expectEqual(try ships(container), before)
+        expect(new.modelContext === context && new.number == 8 && context.hasChanges)
+        expectEqual(try context.fetchCount(FetchDescriptor<Ferry>()), 1)
+        new.number = 9
+        try context.save()
+        expectEqual(try ships(container).count, 2)
+        expect(!new.persistentModelID.isTemporary && new.persistentModelID != old.persistentModelID)
+        // Neither do two new objects of different classes.
+        for isFerry in [isFerry, !isFerry] {
+            let ship = made(isFerry, "x")
+            ship.number = 10
+            context.insert(ship)
+        }
+        expectEqual(expectThrows(CocoaError.self) { try context.save() }?.code, .managedObjectConstraintMerge)
+        context.rollback()
+        expectEqual(try ships(container).count, 2)
+    }
 }
 
 private final class Changes: @unchecked Sendable {

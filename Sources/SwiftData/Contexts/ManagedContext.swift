@@ -29,7 +29,7 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     init(_ container: ModelContainer) {
         self.container = container
         super.init(concurrencyType: .privateQueueConcurrencyType)
-        mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+        mergePolicy = ModelMergePolicy.shared
         observers.values = ValueObserver(
             isObserved: { [unowned self] in registeredModel(of: $0) != nil },
             changed: { [unowned self] object, names in
@@ -229,7 +229,9 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
 
     /// The claim of a new object; `nil` if nothing is unique about it, or the program does not hold it.
     func uniqueClaim(of object: NSManagedObject) -> UniqueClaim? {
-        let constraints = object.entity.uniquenessConstraints.compactMap { $0 as? [String] }
+        // A superclass may say what is unique.
+        let entities = sequence(first: object.entity) { $0.superentity }
+        let constraints = entities.flatMap { $0.uniquenessConstraints.compactMap { $0 as? [String] } }
         guard !constraints.isEmpty, let model = registeredModel(of: object) else { return nil }
         return UniqueClaim(
             model: model,
@@ -261,6 +263,8 @@ final class ManagedContext: NSManagedObjectContext, @unchecked Sendable {
     func settle(_ claim: UniqueClaim) throws -> NSManagedObject? {
         for values in claim.groups {
             let request = NSFetchRequest<NSManagedObject>(entityName: claim.object.entity.name ?? "")
+            // The row of another class is none for this object.
+            request.includesSubentities = false
             request.predicate = NSCompoundPredicate(
                 andPredicateWithSubpredicates: values.sorted { $0.key < $1.key }.map { name, value in
                     NSPredicate(format: "%K == %@", argumentArray: [name, value])
