@@ -175,4 +175,58 @@ struct InsertionTests {
         try context.save()
         expect(last == nil)
     }
+
+    // MARK: - Deletions of what was never saved
+
+    @Test(arguments: Place.allCases)
+    func `a new object that a delete rule deletes leaves the context, and can be inserted again`(_ place: Place) throws
+    {
+        let container = try container(place)
+        let context = ModelContext(container)
+        let (house, other) = (Household("A", people: ["a"]), Household("B"))
+        context.insert(house)
+        context.insert(other)
+        try context.save()
+        let (new, second) = (Person("b", home: house), Person("c", home: house))
+        expect(new.modelContext === context && second.modelContext === context)
+
+        context.delete(house)
+        try context.save()
+
+        expectEqual(try stored(container), ["B: "])
+        for person in [new, second] { expect(person.modelContext == nil && person.home == nil) }
+        expectEqual([new.name, second.name], ["b", "c"])
+        expect(!context.hasChanges)
+        context.insert(new)
+        other.people.append(second)
+        second.name = "C"
+        expect(new.modelContext === context && second.modelContext === context)
+        try context.save()
+        expectEqual(try stored(container), ["B: C", "C in B", "b in none"])
+    }
+
+    @Test(arguments: Place.allCases)
+    func `the new objects of a new object that is deleted leave the context with the next save`(_ place: Place) throws {
+        let container = try container(place)
+        let context = ModelContext(container)
+        let house = Household("A", people: ["a"])
+        context.insert(house)
+        let person = house.people[0]
+        context.delete(house)
+        expect(!context.hasChanges)
+        try context.save()
+        expect(house.modelContext == nil && person.modelContext == nil && person.name == "a")
+        context.insert(person)
+        try context.save()
+        expectEqual(try stored(container), ["a in none"])
+        // A save that fails, and a roll-back, leave it the same.
+        let (second, child) = (Household("B"), Person("b"))
+        context.insert(second)
+        try context.save()
+        second.people.append(child)
+        context.delete(second)
+        context.rollback()
+        expect(child.modelContext == nil && child.name == "b" && second.modelContext === context)
+        expectEqual(try stored(container), ["B: ", "a in none"])
+    }
 }

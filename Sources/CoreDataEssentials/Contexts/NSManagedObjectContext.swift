@@ -455,6 +455,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         changeTracker.objects.contains { $0.hasChanges && !$0.flags.isSuperset(of: [.inserted, .deleted]) }
     }
 
+    /// The new objects that are deleted, of which the next save writes nothing.
+    ///
+    /// - Complexity: O(number of changed objects).
+    package final var discardedObjects: Set<NSManagedObject> {
+        changedObjects { $0.isSuperset(of: [.inserted, .deleted]) }
+    }
+
     /// The objects that the next save inserts.
     ///
     /// O(number of changes).

@@ -228,10 +228,11 @@ public final class ModelContext: Equatable, SendableMetatype {
     ///   context then.
     public func save() throws {
         try onQueue {
-            guard managed.hasChangesForStores else { return }
+            guard managed.hasChangesForStores else { return letGoOfDiscarded() }
             NotificationCenter.default.post(name: Self.willSave, object: self)
             // The changes that delete rules and inverses make are saved as well.
             managed.processPendingChanges()
+            letGoOfDiscarded()
             managed.savedTokens = [:]
             let (inserted, updated, deleted) = (managed.insertedObjects, managed.updatedObjects, managed.deletedObjects)
             let deletedIdentifiers = Set(
@@ -260,6 +261,19 @@ public final class ModelContext: Equatable, SendableMetatype {
                     NotificationKey.historyTokens.rawValue: historyTokens,
                 ]
             )
+        }
+    }
+
+    /// Lets new objects that delete rules have deleted leave the context, with their values.
+    ///
+    /// There is no row to delete, so no save ends them.
+    private func letGoOfDiscarded() {
+        for object in managed.discardedObjects {
+            for model in managed.models(of: object) {
+                model.backing.keepValues()
+                model.backing.detach()
+            }
+            changed[ObjectIdentifier(object)] = nil
         }
     }
 
