@@ -169,6 +169,51 @@ struct ModelHistoryTests {
     }
 
     @Test(arguments: Place.ownCases)
+    func `an observer counts on after the container was erased`(_ place: Place) async throws {
+        let container = try place.container()
+        let observer = try HistoryObserver(modelContainer: container)
+        let imports = try HistoryObserver(authors: ["import"], modelContainer: container)
+        func save(_ badge: Int, _ count: Int) async throws {
+            let context = ModelContext(container)
+            context.author = badge == 2 ? "import" : nil
+            context.insert(Sailor("Ada", badge: badge))
+            try context.save()
+            for _ in 0..<500 where observer.eventCounter < count { try await Task.sleep(for: .milliseconds(20)) }
+            expectEqual(observer.eventCounter, count)
+        }
+        try await save(1, 1)
+        for round in 0..<2 {
+            try container.erase()
+            try await save(1, 2 + 2 * round)
+            try await save(2, 3 + 2 * round)
+        }
+        for _ in 0..<500 where imports.eventCounter < 2 { try await Task.sleep(for: .milliseconds(20)) }
+        expectEqual(imports.eventCounter, 2)
+        let context = ModelContext(container)
+        expectEqual(try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).count, 2)
+        expectEqual(try context.fetchCount(FetchDescriptor<Sailor>()), 2)
+    }
+
+    @Test func `observers follow other containers of a store on after it was erased`() async throws {
+        let configuration = (Place.hasDatabase ? Place.database : .file).configuration
+        func container() throws -> ModelContainer {
+            try ModelContainer(for: Sailor.self, configurations: configuration)
+        }
+        let here = ModelContext(try container())
+        let results = try ResultsObserver<Sailor, Never>(sortBy: [SortDescriptor(\.name)], modelContext: here)
+        let counter = try HistoryObserver(modelContainer: here.container)
+        try here.container.erase()
+        let there = ModelContext(try container())
+        there.insert(Sailor("Bea", badge: 2))
+        try there.save()
+        for _ in 0..<500 where results.results.isEmpty || counter.eventCounter < 1 {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        expectEqual(results.results.map(\.name), ["Bea"])
+        expectEqual(counter.eventCounter, 1)
+    }
+
+    @Test(arguments: Place.ownCases)
     func `the history of one store is removed, and other stores keep theirs`(_ place: Place) throws {
         typealias Descriptor = HistoryDescriptor<DefaultHistoryTransaction>
         var (knots, parcels) = (place.configuration, place.configuration)

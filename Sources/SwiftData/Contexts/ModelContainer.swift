@@ -403,7 +403,8 @@ public final class ModelContainer: Sendable, Equatable {
 
     /// Removes the data of all stores.
     ///
-    /// Objects of before must not be used afterwards. The stores of the library have other identifiers then.
+    /// Objects of before must not be used afterwards. The stores of the library have other identifiers then. Observers go
+    /// on, and count the transactions of the new stores.
     ///
     /// - Throws: The errors of the stores; ``DataStoreError/unsupportedFeature`` for a store of your own that cannot do it.
     public func erase() throws {
@@ -443,6 +444,7 @@ public final class ModelContainer: Sendable, Equatable {
                 }
             }
         }
+        if follower.withLock({ $0 != nil }) { try followOtherProcesses() }
     }
 
     /// Removes the data of all stores; an error is written to the standard error output.

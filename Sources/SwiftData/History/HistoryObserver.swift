@@ -118,13 +118,18 @@ public final class HistoryObserver: Observable, @unchecked Sendable {
 
     /// Counts the transactions after the place, on the queue.
     private func count() throws {
+        // Since the container was erased, its stores have other identifiers. They are read from their beginning.
+        let known = Set(modelContainer.coordinator.persistentStores.compactMap(\.identifier))
+        let start = place.transactionNumbers.filter { known.contains($0.key) }
         let transactions = try context.performAndWait {
-            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: place)
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(
+                after: NSPersistentHistoryToken(transactionNumbers: start)
+            )
             let result = try context.execute(request) as? NSPersistentHistoryResult
             return result?.result as? [NSPersistentHistoryTransaction] ?? []
         }
         guard !transactions.isEmpty else { return }
-        var numbers = place.transactionNumbers
+        var numbers = start
         for transaction in transactions {
             numbers[transaction.storeID] = max(numbers[transaction.storeID] ?? 0, transaction.transactionNumber)
         }
