@@ -6,7 +6,7 @@ struct JobClaim: Sendable {
     let name: String
     let payload: String
     let queue: String
-    /// The number of the attempt, which distinguishes this claim from all others of the job.
+    /// The number of the attempt. A job that was given back has the same number again with its next claim.
     let attempt: Int16
     let maximumAttempts: Int16
     let key: String?
@@ -19,6 +19,8 @@ struct JobClaim: Sendable {
     var leasedAfter: ContinuousClock.Instant
     /// When the worker has taken it.
     let start = ContinuousClock.now
+    /// The number of the run in its worker, which no other run has; 0 before the run begins.
+    var run = 0
 }
 
 /// The reads and writes of one worker in the store.

@@ -91,18 +91,20 @@ extension JobWorker {
 
     /// Renews the leases if it is time, and cancels the runs that are to be cancelled.
     func beat(at now: Date) async throws {
-        let (ids, isDue) = state.withLock { state in
-            let ids = Array(state.runs.keys)
-            return (ids, Self.isDue(state.nextBeat, at: now, every: settings.lease / 3))
+        let (claims, isDue) = state.withLock { state in
+            let claims = state.runs.mapValues(\.claim)
+            return (claims, Self.isDue(state.nextBeat, at: now, every: settings.lease / 3))
         }
-        guard !ids.isEmpty else { return }
+        guard !claims.isEmpty else { return }
         if isDue { try await heartbeat(at: now) }
         // While many jobs end, each end comes here.
         let isCalm = state.withLock { state in
             state.lastRequestLook.map { ContinuousClock.now - $0 < Self.calm } ?? false
         }
         if isCalm { return ring(after: Self.calm) }
-        for id in try await desk.cancelRequests(among: ids) { end(id, .cancelled) }
+        for id in try await desk.cancelRequests(among: Array(claims.keys)) {
+            if let claim = claims[id] { end(claim, .cancelled) }
+        }
         state.withLock { $0.lastRequestLook = .now }
     }
 
@@ -116,13 +118,13 @@ extension JobWorker {
 
     /// Renews the leases of all runs, and cancels those whose jobs are another worker's.
     func heartbeat(at now: Date) async throws {
-        let ids = state.withLock { state in
+        let claims = state.withLock { state in
             state.nextBeat = now.addingTimeInterval(settings.lease.seconds / 3)
-            return Array(state.runs.keys)
+            return state.runs.values.map(\.claim)
         }
-        guard !ids.isEmpty else { return }
-        let kept = try await desk.renew(ids)
-        for id in ids where !kept.contains(id) { end(id, .lost) }
+        guard !claims.isEmpty else { return }
+        let kept = try await desk.renew(claims.map(\.id))
+        for claim in claims where !kept.contains(claim.id) { end(claim, .lost) }
     }
 
     /// Deletes old jobs and frees blocked ones, if it is time.

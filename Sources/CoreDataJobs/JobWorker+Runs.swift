@@ -5,40 +5,41 @@ import StrataLocks
 extension JobWorker {
     /// Starts the run of jobs that were just claimed.
     func begin(_ claims: [JobClaim]) async {
-        let isStopping = state.withLock { state in
-            if state.stop != nil { return true }
+        let begun = state.withLock { state -> [JobClaim]? in
+            if state.stop != nil { return nil }
             if state.runs.isEmpty { state.nextBeat = settings.clock.now.addingTimeInterval(settings.lease.seconds / 3) }
-            for claim in claims {
-                // This worker was so slow that its own lease has ended.
+            var begun: [JobClaim] = []
+            for var claim in claims {
+                state.begunCount += 1
+                claim.run = state.begunCount
+                // This worker was so slow that its own lease has ended, or the former run has just given the job back.
                 state.runs[claim.id]?.end = .lost
                 state.runs[claim.id]?.task?.cancel()
                 state.runs[claim.id] = Run(claim: claim)
+                begun.append(claim)
             }
-            return false
+            return begun
         }
-        if isStopping {
-            let clock = settings.clock
-            for claim in claims { await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) } }
-            return
-        }
-        start(claims)
+        if let begun { return start(begun) }
+        let clock = settings.clock
+        for claim in claims { await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) } }
     }
 
     func start(_ claims: [JobClaim]) {
         let task = claims.count == 1 ? Task { await self.execute(claims[0]) } : Task { await self.execute(claims) }
         state.withLock { state in
             for claim in claims {
-                guard let run = state.runs[claim.id], run.claim.attempt == claim.attempt else { continue }
+                guard let run = state.run(of: claim) else { continue }
                 state.runs[claim.id]?.task = task
                 if run.end != nil { task.cancel() }
             }
         }
     }
 
-    func end(_ id: NSManagedObjectID, _ end: Run.End) {
+    func end(_ claim: JobClaim, _ end: Run.End) {
         let task = state.withLock { state in
-            guard let run = state.runs[id], run.end == nil else { return nil as Task<Void, Never>? }
-            state.runs[id]?.end = end
+            guard let run = state.run(of: claim), run.end == nil else { return nil as Task<Void, Never>? }
+            state.runs[claim.id]?.end = end
             return run.task
         }
         task?.cancel()
@@ -46,7 +47,7 @@ extension JobWorker {
 
     func endOfRun(_ claim: JobClaim) -> Run.End? {
         state.withLock { state in
-            guard let run = state.runs[claim.id], run.claim.attempt == claim.attempt else { return .lost }
+            guard let run = state.run(of: claim) else { return .lost }
             return run.end
         }
     }
@@ -62,9 +63,7 @@ extension JobWorker {
         let isQuick = ContinuousClock.now - start < Self.quickRun
         state.withLock { state in
             state.isQuick = isQuick
-            for claim in claims where state.runs[claim.id]?.claim.attempt == claim.attempt {
-                state.runs[claim.id] = nil
-            }
+            for claim in claims where state.run(of: claim) != nil { state.runs[claim.id] = nil }
         }
         bell.ring()
     }
@@ -220,5 +219,12 @@ extension JobWorker {
         case let error as CocoaError: error.localizedDescription
         default: "\(error)"
         }
+    }
+}
+
+extension JobWorker.State {
+    /// The run of a claim; `nil` if it has ended, or another run of the job has begun since.
+    func run(of claim: JobClaim) -> JobWorker.Run? {
+        runs[claim.id].flatMap { $0.claim.run == claim.run ? $0 : nil }
     }
 }

@@ -53,7 +53,7 @@ extension JobWorker {
         await awaitRuns(until: deadline)
         let clock = settings.clock
         for claim in state.withLock({ $0.runs.values.map(\.claim) }) {
-            end(claim.id, .stopped)
+            end(claim, .stopped)
             // The handler may be deaf to the cancellation. Its save will find that it has lost the job.
             await settle(claim, .postponed) { $0.giveBack(until: nil, at: clock.now) }
         }

@@ -80,6 +80,8 @@ public final class JobWorker: Sendable {
         var groupHandlers: [String: GroupHandler] = [:]
         var schedules: [JobScheduleEntry] = []
         var runs: [NSManagedObjectID: Run] = [:]
+        /// The number of runs that have begun so far.
+        var begunCount = 0
         var counts = JobCounts()
         var isRunning = false
         var stop: Task<Void, Never>?

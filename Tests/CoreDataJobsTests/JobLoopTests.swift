@@ -136,4 +136,49 @@ struct JobLoopTests {
         kill(getpid(), SIGUSR2)
         try await running.value
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the end of a run leaves the next run of the job alone, which has the same number of the attempt`(
+        _ kind: StoreKind
+    ) async throws {
+        struct End: Error {}
+        let jobs = try JobStack(kind)
+        try jobs.enqueue(Write(text: "a"))
+        let (worker, runs, begun, goOn) = (jobs.worker(), Shared(0), Steps(), [Steps(), Steps()])
+        worker.handle(Write.self) { run in
+            // The second run begins after the first one has come here.
+            runs.update { $0 += 1 }
+            let number = runs.current
+            begun.pass()
+            await goOn[number - 1].wait()
+            if number == 1 { throw End() }
+            if Task.isCancelled { throw CancellationError() }
+            try await run.perform { context in Note(context: context).text = run.job.text }
+        }
+        let first = try await worker.desk.take(1, of: "default", at: jobs.clock.now)
+        await worker.begin(first)
+        await begun.wait()
+        let time = jobs.clock.now
+        _ = try await worker.desk.settle(first[0]) { $0.giveBack(until: nil, at: time) }
+        let second = try await worker.desk.take(1, of: "default", at: jobs.clock.now)
+        expectEqual((first + second).map(\.attempt), [1, 1])
+        await worker.begin(second)
+        await begun.wait(for: 2)
+
+        goOn[0].pass()
+        while worker.counts.lost + worker.counts.retried == 0 { await Task.yield() }
+        // The first run frees its place after it has counted.
+        for _ in 0..<1000 { await Task.yield() }
+
+        expectEqual(worker.counts.lost, 1)
+        expectEqual(worker.runningCount, 1)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.claimedBy ?? "-") \($0.attempt)" }, ["running one 1"])
+        let stopping = Task { await worker.stop(within: .seconds(1000)) }
+        goOn[1].pass()
+        await stopping.value
+        expectEqual(worker.counts.done, 1)
+        expectEqual(worker.runningCount, 0)
+        try expectEqual(jobs.jobs { "\($0.state) \($0.attempt)" }, ["done 1"])
+        try expectEqual(jobs.notes(), ["a"])
+    }
 }
