@@ -98,6 +98,21 @@ import Testing
     }
 }
 
+/// A task whose properties have initial values.
+@Model final class Chore {
+    @Attribute(.unique) var name: String
+    var isDone: Bool = false
+    var count = 1
+    var mood: Mood = Mood.calm
+    var rank = Rank.low
+    var spot = Spot(city: "Rome", floor: nil, tags: [])
+    var words: [String] = []
+    var note: String?
+    var remark: String? = "r"
+
+    init(_ name: String) { self.name = name }
+}
+
 @Suite("SwiftData: unique values")
 struct UniqueValueTests {
     private func container(_ place: Place) throws -> ModelContainer { try place.container(Schema([Seat.self])) }
@@ -284,5 +299,45 @@ struct UniqueValueTests {
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
         expect(text.contains("Crowd") && text.contains("knots"), "\(text)")
+    }
+
+    @Test(arguments: Place.ownCases)
+    func `the row takes all values of the new object except nil, also those that are initial ones`(_ place: Place)
+        throws
+    {
+        let container = try place.container(Schema([Chore.self]))
+        func stored() throws -> [String] {
+            try ModelContext(container).fetch(FetchDescriptor<Chore>(sortBy: [SortDescriptor(\.name)])).map {
+                let spot = "\($0.spot.city) \($0.spot.floor ?? -1) \($0.spot.tags)"
+                return "\($0.name) \($0.isDone) \($0.count) \($0.mood) \($0.rank) \(spot) \($0.words) "
+                    + "\($0.note ?? "-") \($0.remark ?? "-")"
+            }
+        }
+        let context = ModelContext(container)
+        let old = Chore("a")
+        (old.isDone, old.count, old.mood, old.rank, old.words) = (true, 5, .glad, .high, ["x"])
+        (old.note, old.remark, old.spot) = ("n", "s", Spot(city: "Oslo", floor: 3, tags: ["t"]))
+        context.insert(old)
+        try context.save()
+        expectEqual(try stored(), [#"a true 5 glad high Oslo 3 ["t"] ["x"] n s"#])
+
+        // Another context, and objects whose row the context holds.
+        for context in [ModelContext(container), context] {
+            let new = Chore("a")
+            new.remark = nil
+            context.insert(new)
+            try context.save()
+            expectEqual(try stored(), [#"a false 1 calm low Rome -1 [] [] n s"#])
+            expect(!new.isDone && new.mood == .calm && new.note == "n" && new.spot.floor == nil)
+            // Of an enumeration there is one case, whatever the row had.
+            new.mood = .glad
+            try context.save()
+            let tense = Chore("a")
+            tense.mood = .tense
+            tense.remark = "s"
+            context.insert(tense)
+            try context.save()
+            expectEqual(try stored(), [#"a false 1 tense low Rome -1 [] [] n s"#])
+        }
     }
 }

@@ -7,7 +7,8 @@ final class ModelMergePolicy: NSMergePolicy, @unchecked Sendable {
 
     static let shared = ModelMergePolicy()
 
-    private init() { super.init(merge: .mergeByPropertyObjectTrumpMergePolicyType) }
+    // The initialiser of a model sets all values, also those that are the initial ones of its class.
+    private init() { super.init(merge: .mergeByPropertyObjectTrumpMergePolicyType, countsDefaults: true) }
 
     override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
         let misfits = list.filter { conflict in

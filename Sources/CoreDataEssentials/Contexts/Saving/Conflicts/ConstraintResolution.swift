@@ -9,11 +9,13 @@ import StrataRows
 struct ConstraintResolution {
     private let conflict: NSConstraintConflict
     private let type: NSMergePolicyType
+    private let countsDefaults: Bool
     private let context: NSManagedObjectContext
 
-    init(of conflict: NSConstraintConflict, by type: NSMergePolicyType, in context: NSManagedObjectContext) {
+    init(of conflict: NSConstraintConflict, by policy: NSMergePolicy, in context: NSManagedObjectContext) {
         self.conflict = conflict
-        self.type = type
+        type = policy.mergeType
+        countsDefaults = policy.countsDefaults
         self.context = context
     }
 
@@ -71,14 +73,13 @@ struct ConstraintResolution {
     /// Merges a new object into the survivor and removes it.
     private func merge(_ loser: NSManagedObject, into survivor: NSManagedObject) {
         if !storeWins, let values = loser.current {
-            let defaults = loser.layout.defaults
             for slot in loser.layout.slots where slot.index < survivor.layout.slots.count {
                 let own = survivor.layout.slots[slot.index]
                 guard own.name == slot.name, !survivor.readableRow().hasSameValue(as: values, in: slot) else {
                     continue
                 }
                 // If properties are merged one by one, a default value of the new object does not count.
-                if type != .overwriteMergePolicyType, values.hasSameValue(as: defaults, in: slot) { continue }
+                if type != .overwriteMergePolicyType, !counts(slot, in: values, of: loser) { continue }
                 if slot.kind == .reference {
                     survivor.setToOne(loser.toOne(slot), own)
                 } else {
@@ -88,6 +89,19 @@ struct ConstraintResolution {
         }
         moveRelationships(of: loser, to: survivor)
         drop(loser)
+    }
+
+    /// Whether a value of a new object counts: that of a property which has not its default, or is not nil.
+    ///
+    /// A composite attribute is one property, so its parts count together.
+    private func counts(_ slot: Slot, in values: Row, of object: NSManagedObject) -> Bool {
+        let layout = object.layout
+        func isUnset(_ slot: Slot) -> Bool {
+            countsDefaults ? values.isNull(slot.index) : values.hasSameValue(as: layout.defaults, in: slot)
+        }
+        guard let dot = slot.name.firstIndex(of: ".") else { return !isUnset(slot) }
+        let prefix = slot.name[...dot]
+        return layout.slots.contains { $0.name.hasPrefix(prefix) && !isUnset($0) }
     }
 
     /// Moves all relationships of `loser` to `survivor`.

@@ -20,11 +20,26 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// The way in which the policy itself resolves conflicts.
     public let mergeType: NSMergePolicyType
+    /// Whether a new object gives its default values to the stored object into which it is merged, and keeps only nil.
+    let countsDefaults: Bool
 
     /// Makes a policy of one of the five types.
     ///
     /// - Parameter ty: The way in which the policy resolves conflicts.
-    public init(merge ty: NSMergePolicyType) { mergeType = ty }
+    public init(merge ty: NSMergePolicyType) {
+        mergeType = ty
+        countsDefaults = false
+    }
+
+    /// Makes a policy for objects whose initialisers set all values.
+    ///
+    /// - Parameters:
+    ///   - type: The way in which the policy resolves conflicts.
+    ///   - countsDefaults: Whether a new object gives its default values to the stored object into which it is merged.
+    package init(merge type: NSMergePolicyType, countsDefaults: Bool) {
+        mergeType = type
+        self.countsDefaults = countsDefaults
+    }
 
     /// A save with conflicts throws `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021).
     ///
@@ -85,7 +100,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
         guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectConstraintMerge, list) }
         let unresolved = list.filter { conflict in
             guard let context = conflict.conflictingObjects.first?.context else { return true }
-            return !ConstraintResolution(of: conflict, by: mergeType, in: context).run()
+            return !ConstraintResolution(of: conflict, by: self, in: context).run()
         }
         if !unresolved.isEmpty { throw Self.error(.managedObjectConstraintMerge, unresolved) }
     }
