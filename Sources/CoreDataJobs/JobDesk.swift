@@ -6,7 +6,9 @@ struct JobClaim: Sendable {
     let name: String
     let payload: String
     let queue: String
-    /// The number of the attempt. A job that was given back has the same number again with its next claim.
+    /// The number of the attempt.
+    ///
+    /// A job that was given back has the same number again with its next claim.
     let attempt: Int16
     let maximumAttempts: Int16
     let key: String?

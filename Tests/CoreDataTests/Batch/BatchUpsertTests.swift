@@ -186,7 +186,9 @@ struct BatchUpsertTests {
         try expectEqual(stack.count("Thing"), 2)
     }
 
-    /// A row gives its code, and keeps the city that it has. The other stored row has the name and this city.
+    /// A row gives its code, and keeps the city that it has.
+    ///
+    /// The other stored row has the name and this city.
     @Test(arguments: StoreKind.allCases, [1, 2])
     func `values that a row gets in part by an upsert are not merged if another stored row has them`(
         _ kind: StoreKind,

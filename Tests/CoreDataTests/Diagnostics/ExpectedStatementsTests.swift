@@ -79,7 +79,9 @@ struct ExpectedStatementsTests {
     func `an asynchronous fetch counts once`(kind: StoreKind) async throws {
         let stack = try repeatedReadsGuide(kind)
         let context = stack.context()
-        try await stack.coordinator.expectStatements(atMost: 1) { _ = try await context.fetch(twelveVenues(), progress: nil) }
+        try await stack.coordinator.expectStatements(atMost: 1) {
+            _ = try await context.fetch(twelveVenues(), progress: nil)
+        }
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -73,7 +73,9 @@ struct ReadRulesTests {
             toOne.contains("may not read lazily (raisesOnFault), and property \"name\" of ") && toOne.contains("City")
         )
         let toMany = message {
-            try context.performAndWait { () throws in _ = try require(try context.fetch(twelveVenues()).first).tags.count }
+            try context.performAndWait { () throws in
+                _ = try require(try context.fetch(twelveVenues()).first).tags.count
+            }
         }
         expect(toMany.contains("property \"tags\" of ") && toMany.contains("Venue"))
         try context.performAndWait { () throws in

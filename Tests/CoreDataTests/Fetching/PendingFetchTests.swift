@@ -42,8 +42,9 @@ struct PendingFetchTests {
         }
     }
 
-    /// Another context raises the price of one venue of two, and lowers that of the other. The fetching context has read
-    /// both before, and has not merged.
+    /// Another context raises the price of one venue of two, and lowers that of the other.
+    ///
+    /// The fetching context has read both before, and has not merged.
     @Test(arguments: StoreKind.allCases, [false, true])
     func `beside a change of another entity, saved values of others decide which unchanged objects are found`(
         _ kind: StoreKind,
