@@ -44,7 +44,7 @@ struct ExpectedStatementsTests {
         } catch let error as TooManyStatements {
             expectEqual(error.count, 13)
             expectEqual(error.records.map(\.kind), [.fetch] + Array(repeating: .object, count: 12))
-            expect(error.description.contains("RepeatedReadsTests.swift:"))
+            expect(error.description.contains("ExpectedStatementsTests.swift:"))
             expect(error.description.contains("1 × fetch of Venue where price < ?, 12 × row of one object of City"))
         }
     }
