@@ -242,6 +242,16 @@ struct PlannedPartTests {
         expectEqual(try third(parts(Three.self)), all)
     }
 
+    @Test func `the closures of a plan run for each store whose classes differ, with its classes`() throws {
+        try fill(parts(One.self))
+        ClosurePlan.seen.withLock { $0 = [] }
+        expectEqual(try third(parts(Three.self, ClosurePlan.self)), told)
+        // Ports and bases are the same in the first two versions.
+        expectEqual(ClosurePlan.seen.withLock { $0 }.filter { $0.hasPrefix("did") && $0 != "did 0" }, ["did 2"])
+        expectEqual(ClosurePlan.seen.withLock { $0 }.filter { $0.hasPrefix("will 2") }, ["will 2 0"])
+        expectEqual(try third(parts(Three.self)), told)
+    }
+
     @Test func `a plan does not drop the classes that a store has and its configuration lacks`() throws {
         try fill(whole(One.self))
         func split(_ plan: (any SchemaMigrationPlan.Type)?) throws -> ModelContainer {

@@ -34,6 +34,8 @@ public final class ModelContainer: Sendable, Equatable {
     /// The stores of this library.
     var ownStores: [NSPersistentStore] { coordinator.persistentStores.filter { !($0 is SnapshotStore) } }
     private let described: Locked<Set<ModelConfiguration>>
+    /// The names of the classes of the store that is being migrated; `nil` for all.
+    private let migratedClasses: Set<String>?
     /// Lets the contexts merge what other processes write, once that is wanted.
     private let follower = Locked<RemoteChangeFollower?>(nil)
 
@@ -175,6 +177,7 @@ public final class ModelContainer: Sendable, Equatable {
         self.identifiers = Locked(identifiers)
         hasSnapshotStores = !custom.isEmpty
         self.custom = Locked(custom)
+        migratedClasses = nil
         makeModelObjects()
     }
 
@@ -196,7 +199,16 @@ public final class ModelContainer: Sendable, Equatable {
         identifiers = Locked([])
         hasSnapshotStores = false
         custom = Locked([])
+        let held = coordinator.persistentStores.flatMap {
+            coordinator.managedObjectModel.storedEntities(forConfigurationName: $0.configurationName) ?? []
+        }
+        migratedClasses = Set(held.compactMap(\.name))
         makeModelObjects()
+    }
+
+    /// Whether a store can have objects of a class; the closures of a migration see one store only.
+    func holds<Model: PersistentModel>(_ type: Model.Type) -> Bool {
+        migratedClasses?.contains(ModelRecord.of(type).entityName) ?? true
     }
 
     private static func check(_ stores: [any DataStoreConfiguration], _ schema: Schema) throws {

@@ -119,6 +119,11 @@ extension ModelContext {
         }
     }
 
+    /// Whether a fetch has no result, whatever the stores have.
+    func findsNothing<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) -> Bool {
+        descriptor.fetchLimit == 0 || !container.holds(T.self)
+    }
+
     /// Runs a fetch, and names what the stores cannot do.
     func answer<T: PersistentModel, Result>(
         _ descriptor: FetchDescriptor<T>,
@@ -157,7 +162,7 @@ extension ModelContext {
     ///   errors of the store.
     public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
         let request = try request(descriptor)
-        if descriptor.fetchLimit == 0 { return [] }
+        if findsNothing(descriptor) { return [] }
         return try answer(descriptor, request) { managed.models(of: try managed.fetch(request), as: T.self) }
     }
 
@@ -168,7 +173,7 @@ extension ModelContext {
     /// - Throws: The errors of ``fetch(_:)``.
     public func fetchCount<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> Int {
         let request = try request(descriptor)
-        if descriptor.fetchLimit == 0 { return 0 }
+        if findsNothing(descriptor) { return 0 }
         return try answer(descriptor, request) { try managed.count(for: request) }
     }
 

@@ -82,7 +82,7 @@ extension ModelContext {
         guard !descriptor.includePendingChanges else { throw SwiftDataError.includePendingChangesWithBatchSize }
         let request = try request(descriptor)
         request.fetchBatchSize = batchSize
-        return descriptor.fetchLimit == 0 ? [] : try answer(descriptor, request) { try managed.fetch(request) }
+        return findsNothing(descriptor) ? [] : try answer(descriptor, request) { try managed.fetch(request) }
     }
 
     /// Runs a block with each object that a descriptor describes.
@@ -129,7 +129,7 @@ extension ModelContext {
     /// The IDs of the objects that a descriptor describes, without their rows if there are no unsaved changes.
     private func objectIDs<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [NSManagedObjectID] {
         guard !container.hasSnapshotStores, !hasChanges || !descriptor.includePendingChanges,
-            descriptor.fetchLimit != 0
+            !findsNothing(descriptor)
         else { return try fetch(descriptor).compactMap { $0.backing.object?.objectID } }
         let request = try request(descriptor)
         request.resultType = .managedObjectIDResultType
