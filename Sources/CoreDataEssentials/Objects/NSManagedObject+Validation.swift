@@ -85,7 +85,7 @@ extension NSManagedObject {
     /// Checks a stored property; its value is boxed only if the model has predicates for it.
     private final func validate(_ slot: Slot, _ row: Row) throws {
         guard !row.isNull(slot.index) else {
-            if let refused = extras?.refused[slot.index] { throw noArchive(slot.name, refused) }
+            if extras?.refused[slot.index] != nil { throw noArchive(slot.name) }
             if !slot.isOptional, !isDerived(slot), !isInMissingComposite(slot, row) {
                 throw validationError(
                     .validationMissingMandatoryProperty,
@@ -108,17 +108,19 @@ extension NSManagedObject {
 
     /// Refuses a value that a store would store as null: one that is not a number, or that a value transformer refuses.
     package final func requireStorableValues() throws {
-        if let refused = extras?.refused.first { throw noArchive(layout.slots[refused.key].name, refused.value) }
+        if let refused = extras?.refused.first { throw noArchive(layout.slots[refused.key].name) }
         guard let current, let slot = current.slotWithoutNumber else { return }
         throw noNumber(slot, publicValue(of: slot, in: current))
     }
 
     /// The error for a value of a transformable attribute that cannot be archived.
-    private func noArchive(_ key: String, _ value: Any) -> CocoaError {
+    ///
+    /// It leaves out the value, which may contain a date that is not a number (see ``noNumber(_:_:)``).
+    private func noArchive(_ key: String) -> CocoaError {
         validationError(
             .managedObjectValidation,
             forKey: key,
-            value: value,
+            value: nil,
             text: "has a value that its value transformer cannot store"
         )
     }
@@ -215,7 +217,7 @@ extension NSManagedObject {
             guard let value, slot.attribute?.archived(value) == nil else {
                 return try validatePredicates(of: property, value)
             }
-            throw noArchive(key, value)
+            throw noArchive(key)
         }
         if let slot = layout.slot(named: key), slot.kind != .reference {
             let row = Row(layout: layout, key: 0)

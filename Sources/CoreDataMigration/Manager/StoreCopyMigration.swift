@@ -21,11 +21,11 @@ struct StoreCopyMigration {
             [source, destination].allSatisfy({ place in
                 place.type == NSSQLiteStoreType && StoreTypes.storeClass(place.type) == SQLiteStore.self
                     && !place.url.path.hasPrefix("/dev/null")
-            }), !FileManager.default.fileExists(atPath: destination.url.path),
-            // The copy of a part of the model would lack the tables of the other entities.
-            let metadata = try? StoreTypes.required(source.type).metadata(at: source.url, options: source.options),
-            manager.sourceModel.configuration(ofStoreMetadata: metadata) == nil
+            }), !FileManager.default.fileExists(atPath: destination.url.path)
         else { return nil }
+        // The copy of a store with a part of the model would lack the tables of the other entities.
+        let metadata = try? StoreTypes.required(source.type).metadata(at: source.url, options: source.options)
+        guard metadata.flatMap(manager.sourceModel.configuration(ofStoreMetadata:)) == nil else { return nil }
         self.manager = manager
         self.mapping = mapping
         self.source = source
