@@ -239,11 +239,11 @@ extension NSManagedObject {
     }
 
     /// The positions of the slots that differ from the last fetched or saved row; empty for a new object.
+    ///
+    /// If a part of a composite attribute differs, then all of its parts count: it is one value.
     final func changedSlotSet() -> SlotSet {
-        var set = SlotSet()
-        guard flags.contains(.ownsRow), let current, let base = extras?.base else { return set }
-        for slot in layout.slots where !base.hasSameValue(as: current, in: slot) { set.insert(slot.index) }
-        return set
+        guard flags.contains(.ownsRow), let current, let base = extras?.base else { return SlotSet() }
+        return base.slots(differingFrom: current)
     }
 
     // MARK: - Events and saves
@@ -302,7 +302,8 @@ extension NSManagedObject {
         noteValues(relationships: reloadsRelationships ? nil : SlotSet())
         if flags.contains(.ownsRow), let base = extras?.base, let old = current {
             let merged = row.copy()
-            for slot in layout.slots where !base.hasSameValue(as: old, in: slot) { merged.take(slot, from: old) }
+            let changed = changedSlotSet()
+            for slot in layout.slots where changed.contains(slot.index) { merged.take(slot, from: old) }
             current = merged
             extras?.base = row
             moveMemberships(from: base, to: row, own: old)

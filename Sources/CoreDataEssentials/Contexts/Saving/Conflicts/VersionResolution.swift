@@ -230,8 +230,9 @@ extension NSManagedObject {
             return rebase(onto: row)
         }
         let merged = row.copy()
+        let (changedHere, changedElsewhere) = (changedSlotSet(), base.slots(differingFrom: row))
         for slot in layout.slots
-        where !base.hasSameValue(as: old, in: slot) && base.hasSameValue(as: row, in: slot) {
+        where changedHere.contains(slot.index) && !changedElsewhere.contains(slot.index) {
             merged.take(slot, from: old)
         }
         current = merged
