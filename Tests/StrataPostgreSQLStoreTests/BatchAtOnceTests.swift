@@ -157,7 +157,7 @@ struct BatchAtOnceTests {
                 context.reset()
                 try expectEqual(context.fetch(request).count, 1)
             }
-            try observer.command("ALTER TABLE city ALTER population TYPE bigint")
+            try observer.command("ALTER TABLE city ALTER name TYPE varchar(200)")
             for _ in 0..<3 {
                 context.reset()
                 try expectEqual(context.fetch(request).count, 1)
