@@ -204,9 +204,9 @@ final class PinnedPostgreSQLVersion: PostgreSQLSource, @unchecked Sendable {
             // This is sent with the statements that are not sent yet.
             _ = try connection.answer(try connection.post("COMMIT", isKept: false))
             return result
-        } catch let error as PostgreSQLError where error.kind == .connection || error.isTransient {
-            // The connection was lost, or a replica has cancelled the read. The connection of the version shows whether
-            // the version is gone too.
+        } catch let error as PostgreSQLError where error.kind == .connection || error.isTransient || error.isStale {
+            // The connection was lost, a replica has cancelled the read, or a prepared statement does not fit its tables
+            // any more. The connection of the version shows whether the version is gone too.
             return nil
         }
     }
