@@ -237,8 +237,10 @@ struct BatchHistoryTests {
         try expectEqual(stack.problems(of: model), [])
         return try stack.changes(after: token).map { change in
             let names = change.updatedProperties?.map(\.name).sorted().joined(separator: ",") ?? ""
-            let id = change.changedObjectID.uriRepresentation()
-            return "\(change.changeType) \(id.pathComponents.suffix(2).joined()) \(names)"
+            // A batch that is made again gives its new rows other keys.
+            let parts = change.changedObjectID.uriRepresentation().pathComponents.suffix(2)
+            let id = change.changeType == .insert ? parts.first ?? "" : parts.joined()
+            return "\(change.changeType) \(id) \(names)"
         }.sorted()
     }
 
