@@ -66,15 +66,15 @@ extension NSManagedObjectID: PredicateObjectReference {
 package final class ObjectReader: PredicateReader {
     /// The quiet reads that are made for a child context; `nil` if faults may be realised meanwhile.
     private let quiet: QuietReads?
-    /// The rows by which a fetch judges objects that show other values.
-    private var judged: [ObjectIdentifier: Row] = [:]
+    /// The rows that are read in place of the values that objects show.
+    private var substitutes: [ObjectIdentifier: Row] = [:]
 
     package init(_ quiet: QuietReads? = nil) { self.quiet = quiet }
 
-    /// Reads an object's row from now on, and not the object's own values.
+    /// Reads a row from now on in place of the values that an object shows.
     ///
     /// The caller keeps the object as long as it uses the reader.
-    func judge(_ object: NSManagedObject, by row: Row) { judged[ObjectIdentifier(object)] = row }
+    func substitute(_ row: Row, for object: NSManagedObject) { substitutes[ObjectIdentifier(object)] = row }
 
     private func object(_ subject: AnyObject) -> NSManagedObject {
         // The evaluator receives only managed objects together with this reader.
@@ -83,7 +83,7 @@ package final class ObjectReader: PredicateReader {
 
     /// The values of an object.
     func row(of object: NSManagedObject) throws -> Row {
-        if !judged.isEmpty, let row = judged[ObjectIdentifier(object)] { return row }
+        if !substitutes.isEmpty, let row = substitutes[ObjectIdentifier(object)] { return row }
         if let quiet, object.flags.contains(.fault) { return try quiet.row(of: object) ?? object.blankRow }
         return object.readableRow()
     }

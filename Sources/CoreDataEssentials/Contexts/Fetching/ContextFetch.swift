@@ -270,34 +270,34 @@ package struct ContextFetch {
     }
 
     private func storedObjects(_ plan: FetchPlan) throws -> [NSManagedObject] {
-        let judge = overlay?.mustEvaluateAll == true ? overlay?.reader : nil
+        let evaluating = overlay?.mustEvaluateAll == true ? overlay?.reader : nil
         if context.upward != nil {
             let stamp = context.stampBeforeRead(of: stores)
             let found = try askParent(plan) { try $0.snapshotsForChild() }
             let objects = context.uniqued(found, specification, readAt: stamp)
-            if let judge {
+            if let evaluating {
                 for (object, snapshot) in zip(objects, found) {
-                    note(object, context.row(of: snapshot, for: object), for: judge)
+                    substitute(context.row(of: snapshot, for: object), for: object, in: evaluating)
                 }
             }
             return objects
         }
-        if stores.count == 1 { return try ask(stores[0], plan, judge) }
-        let reader = judge ?? ObjectReader(quiet)
+        if stores.count == 1 { return try ask(stores[0], plan, comparing: evaluating) }
+        let reader = evaluating ?? ObjectReader(quiet)
         var all: [NSManagedObject] = []
-        for store in stores { all.append(contentsOf: try ask(store, plan.firstPart, reader)) }
+        for store in stores { all.append(contentsOf: try ask(store, plan.firstPart, comparing: reader)) }
         return try plan.sorted(all, reader)
     }
 
-    /// Has an object judged by the row that was read for it, if it shows other values.
+    /// Lets a reader use the row that was read for an object in place of the values that the object shows.
     ///
     /// Unsaved changes count if the request includes them. Otherwise, and if another context has saved changes that
     /// this one has not merged, the store decides which objects are found, and in which order.
-    private func note(_ object: NSManagedObject, _ row: Row, for reader: ObjectReader) {
+    private func substitute(_ row: Row, for object: NSManagedObject, in reader: ObjectReader) {
         guard object.flags.isDisjoint(with: .fault), let current = object.current, row.version >= current.version,
             !object.hasChanges || !specification.includesPendingChanges
         else { return }
-        reader.judge(object, by: row)
+        reader.substitute(row, for: object)
     }
 
     /// Applies offset and limit if more than one store was asked.
@@ -324,14 +324,18 @@ package struct ContextFetch {
     /// - Parameters:
     ///   - store: The store.
     ///   - plan: The part of the fetch for this store.
-    ///   - judge: What looks at the objects afterwards, if they have to be compared or put in order.
+    ///   - reader: The reader that compares the objects afterwards, or puts them in order; `nil` if nothing does.
     /// - Returns: The objects, in the store's order.
     /// - Throws: Errors of the store.
-    private func ask(_ store: OpenStore, _ plan: FetchPlan, _ judge: ObjectReader?) throws -> [NSManagedObject] {
+    private func ask(
+        _ store: OpenStore,
+        _ plan: FetchPlan,
+        comparing reader: ObjectReader?
+    ) throws -> [NSManagedObject] {
         // Realising or refreshing objects needs their rows, and so does a comparison.
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
         guard
-            specification.shouldRefreshRefetchedObjects || (judge != nil && store.fetchesRows)
+            specification.shouldRefreshRefetchedObjects || (reader != nil && store.fetchesRows)
                 || (specification.includesPropertyValues && (store.fetchesRows || wantsValues))
         else { return try references(in: store, plan).compactMap { try object(of: $0, in: store) } }
         let (rows, commits) = try rows(in: store, plan)
@@ -342,9 +346,9 @@ package struct ContextFetch {
             asFaults: specification.returnsObjectsAsFaults,
             refreshes: specification.shouldRefreshRefetchedObjects
         )
-        if let judge, let first = rows.first {
+        if let reader, let first = rows.first {
             let table = context.table(storeIndex: Int32(store.index), root: first.layout.rootNumber)
-            for row in rows { if let object = table[row.key] { note(object, row, for: judge) } }
+            for row in rows { if let object = table[row.key] { substitute(row, for: object, in: reader) } }
         }
         return objects
     }
