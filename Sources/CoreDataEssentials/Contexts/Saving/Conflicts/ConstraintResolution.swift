@@ -73,13 +73,16 @@ struct ConstraintResolution {
     /// Merges a new object into the survivor and removes it.
     private func merge(_ loser: NSManagedObject, into survivor: NSManagedObject) {
         if !storeWins, let values = loser.current {
+            // If properties are merged one by one, a default value of the new object does not count. In a policy whose
+            // objects set all values, only nil does not count.
+            let unset = countsDefaults ? Row(layout: loser.layout, key: 0) : loser.layout.defaults
+            let counting = values.slots(differingFrom: unset)
             for slot in loser.layout.slots where slot.index < survivor.layout.slots.count {
                 let own = survivor.layout.slots[slot.index]
                 guard own.name == slot.name, !survivor.readableRow().hasSameValue(as: values, in: slot) else {
                     continue
                 }
-                // If properties are merged one by one, a default value of the new object does not count.
-                if type != .overwriteMergePolicyType, !counts(slot, in: values, of: loser) { continue }
+                if type != .overwriteMergePolicyType, !counting.contains(slot.index) { continue }
                 if slot.kind == .reference {
                     survivor.setToOne(loser.toOne(slot), own)
                 } else {
@@ -89,19 +92,6 @@ struct ConstraintResolution {
         }
         moveRelationships(of: loser, to: survivor)
         drop(loser)
-    }
-
-    /// Whether a value of a new object counts: that of a property which has not its default, or is not nil.
-    ///
-    /// A composite attribute is one property, so its parts count together.
-    private func counts(_ slot: Slot, in values: Row, of object: NSManagedObject) -> Bool {
-        let layout = object.layout
-        func isUnset(_ slot: Slot) -> Bool {
-            countsDefaults ? values.isNull(slot.index) : values.hasSameValue(as: layout.defaults, in: slot)
-        }
-        guard let dot = slot.name.firstIndex(of: ".") else { return !isUnset(slot) }
-        let prefix = slot.name[...dot]
-        return layout.slots.contains { $0.name.hasPrefix(prefix) && !isUnset($0) }
     }
 
     /// Moves all relationships of `loser` to `survivor`.
