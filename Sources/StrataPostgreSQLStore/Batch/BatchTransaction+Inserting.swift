@@ -85,9 +85,6 @@ extension BatchTransaction {
             guard insertion.upsert != .skip else { continue }
             let slots = given.slots(insertion.upsert)
             let held = row(holder, stored)
-            if insertion.upsert != .fail, let held {
-                try findHolders(of: held, with: given.row, in: slots, table, &holders, &stored)
-            }
             let clash = BatchClash(
                 position: position,
                 constraint: attributes,
@@ -97,7 +94,15 @@ extension BatchTransaction {
             )
             guard insertion.upsert != .fail, let held, found.allSatisfy({ $0.holder == holder }),
                 clash.misfits.isEmpty,
-                try replaceValues(of: holder, held: held, with: given.row, in: slots, updating: &holders)
+                try replaceValues(
+                    of: holder,
+                    held: held,
+                    with: given.row,
+                    in: slots,
+                    of: table,
+                    updating: &holders,
+                    &stored
+                )
             else {
                 clashes.append(clash)
                 if clashes.count == BatchClashes.limit { break }
@@ -139,16 +144,14 @@ extension BatchTransaction {
     ///
     /// Those that the given row has by itself, and those that the row had before, are known.
     private func findHolders(
-        of held: Row,
+        of mixed: Row,
+        before held: Row,
         with given: Row,
-        in slots: [Slot],
-        _ table: SQLTable,
+        in table: SQLTable,
         _ holders: inout Holders,
         _ stored: inout [Int64: Row]
     ) throws {
         guard holders.constraints.contains(where: { $0.slots.count > 1 }) else { return }
-        let mixed = held.copy()
-        for slot in slots where held.layout.shares([slot]) { mixed.take(slot, from: given) }
         let (before, alone) = (holders.values(held), holders.values(given))
         for (index, values) in holders.values(mixed).enumerated() {
             guard let values, values != before[index], values != alone[index] else { continue }
@@ -218,7 +221,9 @@ extension BatchTransaction {
         held: Row,
         with row: Row,
         in slots: [Slot],
-        updating holders: inout Holders
+        of table: SQLTable,
+        updating holders: inout Holders,
+        _ stored: inout [Int64: Row]
     ) throws
         -> Bool
     {
@@ -226,6 +231,7 @@ extension BatchTransaction {
         guard !slots.isEmpty else { return true }
         let trial = held.copy()
         for slot in slots { trial.take(slot, from: row) }
+        try findHolders(of: trial, before: held, with: row, in: table, &holders, &stored)
         guard holders.found(trial).allSatisfy({ $0.holder == holder }) else { return false }
         holders.remove(held, holder)
         let next = isStored(holder) ? successor(of: held) : held

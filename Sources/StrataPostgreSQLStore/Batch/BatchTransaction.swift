@@ -110,9 +110,9 @@ final class BatchTransaction {
         }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
         // These are rows that others have meanwhile related to deleted ones, and rows whose derived attributes follow.
-        let isInserted = transaction.result.reread.isEmpty ? [] : Set(keys)
+        let inserted = transaction.result.reread.isEmpty ? [] : Set(keys)
         for row in transaction.result.reread where updates[RowName(row)] == nil {
-            if isInserted.contains(row.key), row.layout.rootNumber == batch.layout.rootNumber { continue }
+            if inserted.contains(row.key), row.layout.rootNumber == batch.layout.rootNumber { continue }
             changes.followed.add(row.key, row.layout)
         }
         return transaction.history?.isWritten ?? false
