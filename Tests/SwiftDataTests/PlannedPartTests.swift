@@ -111,7 +111,7 @@ private enum LightPlan: SchemaMigrationPlan {
 }
 
 private enum ClosurePlan: SchemaMigrationPlan {
-    /// What the closures have seen.
+    /// The objects that the closures have seen.
     static let seen = Locked<[String]>([])
 
     static var schemas: [any VersionedSchema.Type] { [One.self, Two.self, Three.self] }
@@ -148,7 +148,7 @@ private enum ClosurePlan: SchemaMigrationPlan {
     }
 }
 
-/// Migration plans and stores that have a schema of their own.
+/// Migration plans, and stores whose configurations have a schema.
 @Suite("SwiftData: migration plans and configurations with a schema", .serialized)
 struct PlannedPartTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("swiftdata-\(UUID().uuidString)")

@@ -329,7 +329,7 @@ struct UniqueValueTests {
             try context.save()
             expectEqual(try stored(), [#"a false 1 calm low Rome -1 [] [] n s"#])
             expect(!new.isDone && new.mood == .calm && new.note == "n" && new.spot.floor == nil)
-            // Of an enumeration there is one case, whatever the row had.
+            // An enumeration has one case, whatever the row had.
             new.mood = .glad
             try context.save()
             let tense = Chore("a")

@@ -3,7 +3,7 @@ import Foundation
 
 /// Lets new objects take over the rows that have their unique values.
 final class ModelMergePolicy: NSMergePolicy, @unchecked Sendable {
-    // @unchecked Sendable: as its superclass, and without a state of its own.
+    // @unchecked Sendable: its superclass is, and this class adds no properties.
 
     static let shared = ModelMergePolicy()
 

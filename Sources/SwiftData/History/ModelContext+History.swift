@@ -52,8 +52,8 @@ extension ModelContext {
                 )
             }
             guard count > 0 else { continue }
-            // The token names this store only, so the others keep their histories. What is committed meanwhile has
-            // higher numbers, and stays.
+            // The token names this store only, so the others keep their histories. Transactions that are committed
+            // meanwhile have higher numbers, and stay.
             let end = NSPersistentHistoryToken(
                 transactionNumbers: [store: transactions[count - 1].transaction.transactionNumber + 1]
             )

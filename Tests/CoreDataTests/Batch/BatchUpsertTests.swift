@@ -222,7 +222,7 @@ struct BatchUpsertTests {
         expectEqual(error?.code, .managedObjectConstraintMerge)
         expect(error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] != nil)
         try expectEqual(values(), ["1 A X", "2 B X"])
-        // Nobody else has these values.
+        // No other row has these values.
         let free = NSBatchInsertRequest(entityName: "Thing", objects: [["code": 1, "name": "D"]])
         try stack.execute(free, .mergeByPropertyObjectTrump)
         try expectEqual(values(), ["1 D X", "2 B X"])

@@ -65,7 +65,7 @@ struct ConfigurationMigrationTests {
             try store.use(Self.model(Self.sketches[2], ["A"]), Self.options(stages), configuration: "Part") { _ in }
         }
 
-        // A store of the first version cannot be told from others if that version lacks its configuration.
+        // The version of a store cannot be found if that version of the model lacks its configuration.
         expectEqual(
             error.code,
             lacking == 0 ? CocoaError.Code(rawValue: NSManagedObjectModelReferenceNotFoundError) : .migration

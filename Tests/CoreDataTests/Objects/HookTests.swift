@@ -125,7 +125,7 @@ struct HookTests {
         try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).map(\.count), [2]) }
     }
 
-    /// The deletion is made by `willSave()`, or by a handler that is told what `willSave()` has changed.
+    /// The deletion is made by `willSave()`, or by an observer of the changes that `willSave()` has made.
     @Test(arguments: StoreKind.allCases, [true, false])
     func `what delete rules change during a save gets willSave, and is saved`(
         _ kind: StoreKind,

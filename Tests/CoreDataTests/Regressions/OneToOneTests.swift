@@ -148,7 +148,7 @@ struct OneToOneTests {
                 try context.save()
                 expect(!context.hasChanges)
                 try expectAgreement(in: context)
-                // What was changed elsewhere is no step, and is not changed by one.
+                // A change that was made elsewhere is no step, and no step reverts it.
                 context.undo()
                 expectEqual(licence.venue?.objectID, venueID)
                 expectEqual(context.undoManager?.canUndo, false)

@@ -118,7 +118,7 @@ struct PartialObjectTests {
 
     // MARK: - Newer values
 
-    /// What brings a new row to a context whose fetch has read the values of the old one.
+    /// The events that bring a new row to a context whose fetch has read the values of the old one.
     enum News: CaseIterable {
         case merge
         case batch
